@@ -1,0 +1,99 @@
+"""The command line: ``python -m benchmarks {frames,receive,memory,steps}``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from . import contenders
+from .contenders import FLOOR, FLOOR_ORJSON, HTTPX_SSE
+from .memory import print_memory
+from .steps import print_steps
+from .streams import Stream, stream
+from .timing import Job, Row, measure, print_table
+
+CHUNKS = (64, 1400, 16384, 65536)
+_SLOW = 10
+"""How many times fewer events the slow contenders are given."""
+
+
+def frames(args: argparse.Namespace) -> None:
+    """Measure bytes to frames."""
+    for name, line_end in (("LF", b"\n"), ("CRLF", b"\r\n")):
+        source = stream("messages", args.events, line_end=line_end)
+        jobs = {who: Job(work, source) for who, work in contenders.frames(line_end).items()}
+        title = f"frames: messages, {name}, {_size(source)}"
+        print_table(title, list(jobs), _measure(jobs, args), [FLOOR, HTTPX_SSE])
+
+
+def receive(args: argparse.Namespace) -> None:
+    """Measure bytes to judged events."""
+    source = stream("messages", args.events)
+    short = stream("messages", args.events // _SLOW)
+    jobs = {who: Job(work, source) for who, work in contenders.receive().items()}
+    jobs |= {who: Job(work, short) for who, work in contenders.slow_receive().items()}
+    with_orjson = {who: Job(work, source) for who, work in contenders.receive_with_orjson().items()}
+    title = f"receive: messages, {_size(source)}"
+    columns = _measure(jobs | with_orjson, args)
+    print_table(title, list(jobs), columns, [FLOOR, HTTPX_SSE])
+    print_table(f"{title}, in the same rounds", list(with_orjson), columns, [FLOOR_ORJSON, FLOOR])
+
+
+def _measure(jobs: dict[str, Job], args: argparse.Namespace) -> dict[int, Row]:
+    return {size: measure(jobs, size, args.rounds) for size in args.chunk or CHUNKS}
+
+
+def _size(source: Stream) -> str:
+    return f"{len(source.body) / len(source.blocks):.0f} B/event"
+
+
+def memory(args: argparse.Namespace) -> None:
+    """Measure bytes per object."""
+    print_memory(args.events, args.count)
+
+
+def steps(args: argparse.Namespace) -> None:
+    """Count steps."""
+    print_steps(args.size)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError(text)
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="What the package costs.")
+    commands = parser.add_subparsers(required=True)
+    for name, run in (("frames", frames), ("receive", receive)):
+        command = commands.add_parser(name, help=run.__doc__)
+        command.add_argument("--events", type=_positive, default=4000, help="per stream")
+        command.add_argument("--rounds", type=_positive, default=20, help="the fastest one counts")
+        command.add_argument("--chunk", type=_positive, action="append", help="bytes; can be repeated")
+        command.set_defaults(run=run)
+    command = commands.add_parser("memory", help=memory.__doc__)
+    command.add_argument(
+        "--events", type=_positive, default=40, help="of the answer that is half received"
+    )
+    command.add_argument("--count", type=_positive, default=10_000, help="how many objects")
+    command.set_defaults(run=memory)
+    command = commands.add_parser("steps", help=steps.__doc__)
+    command.add_argument("--size", type=_positive, help="bytes of the smaller input, for all shapes")
+    command.set_defaults(run=steps)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run one benchmark.
+
+    Args:
+        argv: The arguments; those of the process by default.
+    """
+    args = _parser().parse_args(argv)
+    args.run(args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,514 @@
+"""Receiver: bytes of one answer in, judged events out.
+
+This is where blame lives: the tables say what is legal, the receiver makes an event, a `Violation` or
+a `RemoteProtocolError` of what they say about a peer. It deliberately knows no protocol by name and no
+clock. Its other half, a sender that writes events as bytes and blames its caller, will ask the same
+tables the same questions.
+
+The state moves when an event is taken, one event a call. So `Receiver.state` always belongs to the
+event in hand, and an error surfaces exactly where it stands in the stream.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import enum
+from collections.abc import Iterator
+from typing import Any, Generic, NoReturn, TypeVar, cast
+
+import attrs
+from typing_extensions import Self
+
+from ._errors import (
+    SAMPLE_LENGTH,
+    FrameTooLarge,
+    NotAnEventStream,
+    RemoteProtocolError,
+    StreamTruncated,
+)
+from ._frames import BOM, DEFAULT_MAX_EVENT_SIZE, Frame, FrameReader
+from ._machine import Finding, Machine, Move
+from ._payload import Loads, PayloadError, loads as guarded_loads, loads_with
+from ._protocol import (
+    DONE_MARK,
+    EOF,
+    EOF_INSIDE,
+    UNKNOWN,
+    Block,
+    Comment,
+    E_co,
+    EndOfStream,
+    Event,
+    Malformed,
+    Outcome,
+    Protocol,
+    Unknown,
+    Violation,
+    received,
+)
+
+_MAX_BODY = 64 * 1024
+"""Most bytes of a body that is no event stream that are kept to read its error from."""
+
+
+@attrs.frozen
+class Limits:
+    """What a receiver is ready to keep.
+
+    Attributes:
+        max_event_size: Most bytes of one unfinished block of the event stream; None for no limit. The
+            parsed JSON of an event can take 30 times its text.
+    """
+
+    max_event_size: int | None = DEFAULT_MAX_EVENT_SIZE
+
+
+_DEFAULT_LIMITS = Limits()
+
+
+@attrs.frozen
+class _Judged:
+    """An event whose violations are out and whose moves are not made yet."""
+
+    event: Event
+    moves: tuple[Move, ...]
+
+
+class Receiver(Generic[E_co]):
+    """Reads one answer: give it bytes, take events.
+
+    ::
+
+        receiver = Receiver(MESSAGES)
+        for chunk in body:
+            receiver.receive_data(chunk)
+            for event in receiver:
+                ...
+        receiver.receive_eof()
+        for event in receiver:
+            ...
+
+    Args:
+        protocol: Which protocol the answer is in.
+        strict: Raise what a lenient receiver reports as a `Violation` and survives.
+        limits: What it is ready to keep.
+        loads: A JSON parser to use instead of the standard library's, such as ``orjson.loads``. What
+            is accepted stays the same.
+
+    A receiver is a plain value: it can be pickled and copied between any two calls, and the copy goes
+    on identically.
+    """
+
+    __slots__ = (
+        "_blocks",
+        "_cut",
+        "_eof",
+        "_failure",
+        "_head",
+        "_last_event_id",
+        "_loads",
+        "_machine",
+        "_memory",
+        "_outcome",
+        "_over",
+        "_protocol",
+        "_queue",
+        "_reader",
+        "_retry",
+        "_strict",
+    )
+
+    def __init__(
+        self,
+        protocol: Protocol[E_co],
+        *,
+        strict: bool = False,
+        limits: Limits = _DEFAULT_LIMITS,
+        loads: Loads | None = None,
+    ) -> None:
+        self._protocol = protocol
+        self._strict = strict
+        self._loads = guarded_loads if loads is None else loads_with(loads)
+        self._reader = FrameReader(max_event_size=limits.max_event_size)
+        self._machine = Machine(protocol.tables)
+        self._memory = protocol.memory()
+        # Frames that are read and not taken, last first.
+        self._blocks: list[Block] = []
+        self._last_event_id = ""
+        self._retry: int | None = None
+        # What is found and not taken, last first: comments, violations, and what they stand before.
+        self._queue: list[Event | _Judged | Block] = []
+        self._failure: RemoteProtocolError | None = None
+        self._outcome = Outcome.OPEN
+        # None until the input has ended; then whether it ended cleanly.
+        self._eof: bool | None = None
+        # None until the end is judged; then whether it cut an event in two.
+        self._cut: bool | None = None
+        self._over = False
+        # The first bytes but white space, until something shows that this is an event stream.
+        self._head: bytearray | None = bytearray()
+
+    def receive_data(self, data: bytes | bytearray | memoryview) -> None:
+        """Store bytes as they came from the transport. Moves nothing; an empty chunk is no end.
+
+        Args:
+            data: The next bytes of the body, decompressed, in any cut. Text is never taken: whoever
+                decodes a stream piece by piece breaks characters.
+
+        Raises:
+            LocalProtocolError: `receive_eof` was called before.
+        """
+        if self._failure is not None:
+            return
+        self._reader.feed(data)
+        if self._head is not None:
+            self._remember_head(self._head, data)
+
+    def receive_eof(self, *, clean: bool = True) -> None:
+        """Say that the input has ended. Moves nothing; the events tell what the end means.
+
+        Args:
+            clean: False if the transport failed instead of ending. Where the last event lacks nothing
+                but its blank line, a clean end makes a lenient receiver accept it; this one does not.
+        """
+        self._reader.feed_eof()
+        if self._eof is None:
+            self._eof = clean
+
+    def next_event(self) -> E_co | None:
+        """Take the next event. The state moves now, and to where this event leads.
+
+        Returns:
+            The event, or None: more input is needed, or nothing can come any more. After
+            `receive_eof` the last event is `EndOfStream`.
+
+        Raises:
+            RemoteProtocolError: The stream cannot be read on from here, or `strict` is set and it
+                deviates here. Everything before it has been given out. Raised again at every call.
+            StreamTruncated: The input ended before the answer did.
+            FrameTooLarge: A block is larger than ``limits`` allow.
+            NotAnEventStream: The body is something else.
+        """
+        while True:
+            if self._queue:
+                event = self._take_queued(self._queue.pop())
+            elif self._blocks:
+                block = self._blocks.pop()
+                event = self._take_frame(block) if isinstance(block, Frame) else self._take(block)
+            elif self._read_blocks():
+                continue
+            else:
+                return None if self._eof is None else self._end()
+            if event is not None:
+                return event
+
+    def __iter__(self) -> Iterator[E_co]:
+        return self
+
+    def __next__(self) -> E_co:
+        event = self.next_event()
+        if event is None:
+            raise StopIteration
+        return event
+
+    @property
+    def protocol(self) -> Protocol[E_co]:
+        """The protocol that is being read."""
+        return self._protocol
+
+    @property
+    def state(self) -> enum.Enum:
+        """Where the stream stands after the events taken so far."""
+        return self._machine.state(self._stream)
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the answer ended; `Outcome.OPEN` until its own end, an error or the end of the input."""
+        if self._outcome is not Outcome.OPEN:
+            return self._outcome
+        return self._protocol.outcomes.get(self.state, Outcome.OPEN)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the outcome is settled."""
+        return self.outcome is not Outcome.OPEN
+
+    @property
+    def last_event_id(self) -> str:
+        """The last event id of the event stream; ``""`` if there was none."""
+        return self._last_event_id
+
+    @property
+    def retry_ms(self) -> int | None:
+        """The reconnection time that the server asked for, in milliseconds, or None."""
+        return self._retry
+
+    def legal(self) -> tuple[str, ...]:
+        """The wire names of the events that would be legal next."""
+        return _wire_names(self._machine.legal(self._stream))
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: getattr(self, name) for name in self.__slots__ if name != "_machine"}
+        return {**state, "_machine": self._machine.dump()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        dump = state.pop("_machine")
+        for name, value in state.items():
+            setattr(self, name, value)
+        self._machine = Machine(self._protocol.tables)
+        self._machine.load(dump)
+
+    @property
+    def _stream(self) -> str:
+        return self._protocol.tables[0].name
+
+    def _read_blocks(self) -> bool:
+        """Fetch what is ready; False if more input is needed."""
+        if self._failure is not None:
+            raise self._failure.with_traceback(None)
+        try:
+            self._blocks = self._reader.take_blocks()
+        except FrameTooLarge as error:
+            if self._looks_like_a_body():
+                self._fail(self._not_an_event_stream())
+            self._fail(
+                FrameTooLarge(
+                    error.message, limit=error.limit, protocol=self._protocol.name, state=self.state
+                )
+            )
+        return bool(self._blocks)
+
+    def _take_queued(self, item: Event | _Judged | Block) -> E_co | None:
+        if isinstance(item, tuple):
+            return self._take(item)
+        event = item
+        if isinstance(item, _Judged):
+            self._machine.apply(item.moves)
+            self._remember(item.event)
+            event = item.event
+        # Besides what the protocol decodes come the events that none owns; every AnyEvent has them.
+        return cast("E_co", event)
+
+    def _remember(self, event: Event) -> None:
+        remember = self._protocol.remember.get(type(event))
+        if remember is not None:
+            remember(event, self._memory)
+
+    def _take_frame(self, frame: Frame) -> E_co | None:
+        """Take a frame that has more than a name and data, or less."""
+        if frame.id is not None:
+            self._last_event_id = frame.id
+        if frame.retry is not None:
+            self._retry = frame.retry
+        if frame.raw.startswith(b":") or frame[1:5] != (None, None, None, None):
+            self._head = None
+        elif frame.raw.strip() and self._looks_like_a_body():
+            self._fail(self._not_an_event_stream())
+        if frame.data is not None:
+            self._queue.append(frame)
+        self._queue += [
+            received(Comment(text=text.removeprefix(" ")), frame) for text in reversed(frame.comments)
+        ]
+        return self._take_queued(self._queue.pop()) if self._queue else None
+
+    def _take(self, block: Block) -> E_co | None:
+        """Take a frame with data: make an event of it, judge it, and move."""
+        self._head = None
+        protocol = self._protocol
+        try:
+            event = protocol.decode(self._loads(block[2] or ""), block)
+        except PayloadError as error:
+            return self._take_text(block, error)
+        except Malformed as fault:
+            return self._take_slowly(fault.event, [(fault.code, fault.message)])
+        if block[1] != event.type and protocol.named:
+            return self._take_slowly(event, [])
+        machine = self._machine
+        moves = protocol.moves[type(event)](event, machine, self._memory)
+        if moves is not machine.settled:
+            if machine.step(moves):
+                return self._take_slowly(event, [])
+            self._remember(event)
+        return event
+
+    def _take_text(self, block: Block, error: PayloadError) -> E_co | None:
+        """Take a frame whose data is no JSON."""
+        text = block[2] or ""
+        name = DONE_MARK if text.strip(" \t") == DONE_MARK else block[1] or "message"
+        event = received(Unknown(name=name, data=text), block)
+        if name == DONE_MARK:
+            return self._take_slowly(event, [])
+        if not text:
+            # Some servers keep a connection alive with these.
+            return self._take_slowly(event, [("empty_data", "an event with empty data")], drop=True)
+        return self._take_slowly(event, [("malformed_payload", str(error))])
+
+    def _take_slowly(
+        self, event: Event, faults: list[tuple[str, str]], *, drop: bool = False
+    ) -> E_co | None:
+        """Take an event that is not simply legal: report what is wrong with it, or raise that."""
+        faults = faults + self._faults_of_name(event)
+        moves = self._protocol.moves[type(event)](event, self._machine, self._memory)
+        findings = [finding for finding in self._machine.judge(moves) if finding.cell.code]
+        drop = drop or any(finding.dropped for finding in findings)
+        violations = [
+            Violation(code=code, message=message, event=event, dropped=drop) for code, message in faults
+        ]
+        reports = [_violation(finding, event, dropped=drop) for finding in findings]
+        fatal = [report for report, finding in zip(reports, findings, strict=True) if finding.fatal]
+        # An error that came in a bad form is still the error: its form alone is never raised.
+        form = [] if isinstance(event, self._protocol.error) else violations
+        if self._strict:
+            fatal += form + reports
+        if fatal:
+            self._fail(_remote_error(fatal[0], self._protocol.name, RemoteProtocolError))
+        if not drop:
+            self._queue.append(_Judged(event, moves))
+        self._queue += reversed(violations + reports)
+        return self._take_queued(self._queue.pop())
+
+    def _faults_of_name(self, event: Event) -> list[tuple[str, str]]:
+        """Compare the event name of a frame with the type in its payload, which wins."""
+        frame = event.frame
+        wire_name = event.type
+        if isinstance(event, Unknown):
+            if event.payload is None:
+                return []
+            wire_name = event.name
+        if not self._protocol.named or frame is None or frame.event == wire_name:
+            return []
+        if not frame.event:
+            return [("missing_event_name", f"a {wire_name} whose frame has no event name")]
+        named = frame.event[:SAMPLE_LENGTH]
+        return [("event_name_mismatch", f"a {wire_name} in a frame named {named!r}")]
+
+    def _end(self) -> E_co | None:
+        """Judge the end of the input."""
+        if self._over:
+            return None
+        if self._cut is None:
+            tail = self._reader.unfinished or Frame(b"")
+            if self._is_no_event_stream(tail):
+                self._fail(self._not_an_event_stream())
+            event = self._accepted_tail(tail)
+            self._cut = event is None and any(name for name, _ in tail.lines)
+            if event is not None:
+                return self._take_slowly(
+                    event, [("unterminated_final_event", "the last event lacks its blank line")]
+                )
+        return self._close(EOF_INSIDE if self._cut else EOF)
+
+    def _accepted_tail(self, tail: Frame) -> Event | None:
+        """The event of an unfinished block that lacks nothing but its blank line, if it may count."""
+        if self._strict or not self._eof or tail.data is None or self.finished:
+            return None
+        try:
+            return self._protocol.decode(self._loads(tail.data), tail)
+        except (PayloadError, Malformed):
+            return None
+
+    def _close(self, symbol: str) -> E_co | None:
+        """Make the move that the end of the input is."""
+        moves = ((self._stream, None, symbol),)
+        violations = [
+            (finding.fatal, _violation(finding, None, dropped=False))
+            for finding in self._machine.judge(moves)
+        ]
+        for fatal, violation in violations:
+            if fatal or self._strict:
+                error = _remote_error(violation, self._protocol.name, StreamTruncated)
+                error.tail_length = len(self._reader.tail)
+                self._fail(error)
+        self._over = True
+        self._machine.apply(moves)
+        self._queue = [EndOfStream(outcome=self.outcome), *(violation for _, violation in violations)]
+        return self._take_queued(self._queue.pop())
+
+    def _remember_head(self, head: bytearray, data: bytes | bytearray | memoryview) -> None:
+        head += data[: _MAX_BODY - len(head)]
+        if head.startswith(BOM):
+            del head[: len(BOM)]
+        if head[:1].isspace():
+            head[:] = head.lstrip()
+
+    def _looks_like_a_body(self) -> bool:
+        return self._head is not None and self._head.startswith((b"{", b"[", b"<"))
+
+    def _is_no_event_stream(self, tail: Frame) -> bool:
+        """Whether nothing that came, up to an unfinished block, belongs to an event stream."""
+        body = bytes(self._head or b"").rstrip()
+        begun = tail[1:5] != (None, None, None, None) or body.startswith(b":")
+        return bool(body) and not begun and not any(begin.startswith(body) for begin in _BEGINNINGS)
+
+    def _not_an_event_stream(self) -> NotAnEventStream:
+        body = bytes(self._head or b"").rstrip()
+        value = None
+        if len(body) < _MAX_BODY:
+            with contextlib.suppress(PayloadError):
+                value = self._loads(body.decode(errors="replace"))
+        sample = body[:SAMPLE_LENGTH].decode(errors="replace")
+        return NotAnEventStream(
+            f"not an event stream; the body begins with {sample!r}",
+            sample=sample,
+            body=value,
+            error=value.get("error") if isinstance(value, dict) else None,
+            protocol=self._protocol.name,
+            state=self.state,
+        )
+
+    def _fail(self, error: RemoteProtocolError) -> NoReturn:
+        if not self.finished:
+            self._outcome = _FAILURES[type(error)]
+        error.outcome = self.outcome
+        self._failure = error
+        self._blocks = []
+        self._queue = []
+        raise error
+
+
+# A body that is only the beginning of one of these is an event stream that was cut very early.
+_BEGINNINGS = (b"data", b"event", b"id", b"retry", BOM)
+_FAILURES: dict[type[RemoteProtocolError], Outcome] = {
+    StreamTruncated: Outcome.TRUNCATED,
+    FrameTooLarge: Outcome.LIMIT,
+    NotAnEventStream: Outcome.NOT_SSE,
+    RemoteProtocolError: Outcome.PROTOCOL_ERROR,
+}
+
+R = TypeVar("R", bound=RemoteProtocolError)
+
+
+def _violation(finding: Finding, event: Event | None, *, dropped: bool) -> Violation:
+    place = finding.table if finding.key is None else f"{finding.table} {finding.key}"
+    return Violation(
+        code=finding.cell.code,
+        message=(f"{finding.symbol} while the {place} is {finding.state.name} ({finding.cell.reason})"),
+        state=finding.state,
+        key=finding.key,
+        legal=_wire_names(finding.legal),
+        event=event,
+        dropped=dropped,
+    )
+
+
+def _remote_error(violation: Violation, protocol: str, kind: type[R]) -> R:
+    legal = f"; legal: {', '.join(violation.legal)}" if violation.legal else ""
+    return kind(
+        f"{violation.code}: {violation.message}{legal}",
+        code=violation.code,
+        protocol=protocol,
+        state=violation.state,
+        event=violation.event,
+        key=violation.key,
+        legal=violation.legal,
+    )
+
+
+def _wire_names(symbols: tuple[str, ...]) -> tuple[str, ...]:
+    """Symbols without their guards, each once; only those that name something on the wire."""
+    names = dict.fromkeys(symbol.partition("[")[0] or symbol for symbol in symbols)
+    return tuple(name for name in names if name != EOF and not name.startswith(UNKNOWN))

@@ -1,0 +1,195 @@
+"""The ``sse-machines`` command: look at streams, and at the law they are judged by.
+
+Reads files and standard input and writes lines. It deliberately opens no connection: ``curl -N`` and a
+pipe do that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import enum
+import importlib.resources
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+import attrs
+
+from ._errors import ProtocolError
+from ._protocol import EndOfStream, Event, Outcome, Protocol, Violation, WireEvent
+from ._streams import Receiver
+from .messages import PROTOCOL as MESSAGES
+
+PROTOCOLS: dict[str, Protocol[Any]] = {MESSAGES.name: MESSAGES}
+
+_GOOD = (Outcome.COMPLETED, Outcome.COMPLETED_NO_DONE, Outcome.INCOMPLETE)
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+_READ_SIZE = 64 * 1024
+
+_EXITS = (
+    "exit status: 0 the answer is complete; 1 it failed, was cut, is no event stream, or deviates (with "
+    "--strict); 2 wrong usage; 130 interrupted; 141 nobody reads the output any more"
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        arguments: The words after the command's name; None takes them from the process.
+
+    Returns:
+        The exit status.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes standard output once more at exit, and would complain then.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="sse-machines", description="State machines for streamed LLM answers."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    decode = commands.add_parser(
+        "decode",
+        help="print the events of a stream, one a line, as they arrive",
+        description="Print the events of a stream, one a line, as they arrive, and how it ended.",
+        epilog=_EXITS,
+    )
+    decode.add_argument("file", nargs="?", default="-", help="a recorded stream; - is standard input")
+    decode.add_argument(
+        "--sample", action="store_true", help="read the sample that comes with the package"
+    )
+    decode.add_argument("--protocol", choices=PROTOCOLS, default=MESSAGES.name)
+    decode.add_argument("--json", action="store_true", help="one JSON object a line")
+    decode.add_argument("--strict", action="store_true", help="end at the first deviation")
+    decode.set_defaults(run=_decode)
+
+    draw = commands.add_parser("draw", help="print a protocol's state diagram in Mermaid's language")
+    draw.add_argument("protocol", choices=PROTOCOLS)
+    draw.add_argument("--table", help="one of the protocol's tables; the stream's own by default")
+    draw.set_defaults(run=_draw)
+    return parser
+
+
+def _draw(options: argparse.Namespace) -> int:
+    tables = {table.name: table for table in PROTOCOLS[options.protocol].tables}
+    name = options.table or next(iter(tables))
+    if name not in tables:
+        return _usage(f"{options.protocol} has no table {name!r}, but {', '.join(tables)}")
+    print(tables[name].mermaid(), end="")
+    return 0
+
+
+def _decode(options: argparse.Namespace) -> int:
+    receiver = Receiver(PROTOCOLS[options.protocol], strict=options.strict)
+    show = _as_json if options.json else _as_text
+    # What the terminal cannot show must not end the run.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        with _source(options) as source:
+            for event in _events(receiver, source):
+                # In text, the outcome has the last line in every case.
+                if options.json or not isinstance(event, EndOfStream):
+                    print(show(event), flush=True)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        return _usage(str(error))
+    except ProtocolError as error:
+        print(_error_as_json(error) if options.json else f"error  {_visible(error.message)}")
+    if not options.json:
+        print(f"outcome: {receiver.outcome}")
+    return 0 if receiver.outcome in _GOOD else 1
+
+
+def _events(receiver: Receiver[Any], source: BinaryIO) -> Iterator[Event]:
+    while chunk := source.read1(_READ_SIZE):  # type: ignore[attr-defined]
+        receiver.receive_data(chunk)
+        yield from receiver
+    receiver.receive_eof()
+    yield from receiver
+
+
+def _source(options: argparse.Namespace) -> contextlib.AbstractContextManager[Any]:
+    if options.sample:
+        folder = importlib.resources.files("sse_machines") / "samples"
+        return (folder / f"{options.protocol}.sse").open("rb")
+    if options.file == "-":
+        return contextlib.nullcontext(sys.stdin.buffer)
+    return open(options.file, "rb")  # noqa: PTH123 - the caller closes it
+
+
+def _usage(message: str) -> int:
+    print(f"sse-machines: {message}", file=sys.stderr)
+    return 2
+
+
+def _as_text(event: Event) -> str:
+    if isinstance(event, Violation):
+        dropped = " (dropped)" if event.dropped else ""
+        return _visible(f"! {event.code}: {event.message}{dropped}")
+    if isinstance(event, WireEvent):
+        members = [getattr(event, name) for name in event.wire_names]
+        words = [_words(member) for member in members if member is not None]
+    else:
+        words = [str(value) for name, value in _fields(event).items() if name != "payload"]
+    return _visible(f"{event.type:20} {' '.join(words)}").rstrip()
+
+
+def _words(value: Any) -> str:
+    """A member of a payload, for a person: the type first, then what else is in it."""
+    if not isinstance(value, dict) or "type" not in value:
+        return json.dumps(value, ensure_ascii=False)
+    rest = {name: member for name, member in value.items() if name != "type"}
+    shown = next(iter(rest.values())) if len(rest) == 1 else rest
+    return f"{value['type']} {json.dumps(shown, ensure_ascii=False)}"
+
+
+def _as_json(event: Event) -> str:
+    return json.dumps(_plain(event))
+
+
+def _error_as_json(error: ProtocolError) -> str:
+    facts = {"type": "protocol_error", **vars(error)}
+    return json.dumps({name: _plain(value) for name, value in facts.items()})
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold of an event, and of what is in it."""
+    if isinstance(value, WireEvent):
+        return value.payload
+    if isinstance(value, Event):
+        return {"type": value.type} | {name: _plain(it) for name, it in _fields(value).items()}
+    if isinstance(value, enum.Enum) and not isinstance(value, str):
+        return value.name
+    return value
+
+
+def _fields(event: Event) -> dict[str, Any]:
+    names = [field.name for field in attrs.fields(type(event)) if field.name != "raw"]
+    return {name: getattr(event, name) for name in names}
+
+
+def _visible(text: str) -> str:
+    """Text without anything that could move the cursor or set colours: it comes from a stranger."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )

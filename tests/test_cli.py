@@ -1,0 +1,231 @@
+"""The command, in this process and, where pipes and signals matter, in one of its own."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sse_machines import MESSAGES, cli
+from tests import wire
+
+SAMPLE = Path(cli.__file__).parent / "samples" / "messages.sse"
+INTERRUPTED = wire.start() + wire.text(0, "par") + wire.ERROR
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    path = tmp_path / "answer.sse"
+    path.write_bytes(wire.ANSWER)
+    return path
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+def objects(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in lines(capsys)]
+
+
+def test_decode_a_file(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["decode", str(recording)]) == 0
+    shown = lines(capsys)
+    assert shown[3] == "comment              keep-alive"
+    assert shown[2] == "ping"
+    assert 'content_block_delta  1 text_delta "你好, "' in shown
+    assert 'content_block_delta  1 text_delta "world \\u2028🌍"' in shown
+    assert shown[-2] == "message_stop"
+    assert shown[-1] == "outcome: completed"
+
+
+def test_decode_as_json(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["decode", "--json", str(recording)]) == 0
+    shown = objects(capsys)
+    assert shown[0] == {"type": "message_start", "message": wire.message()}
+    assert shown[3] == {"type": "comment", "text": "keep-alive"}
+    assert shown[-1] == {"type": "end_of_stream", "outcome": "completed"}
+
+
+def test_decode_the_sample(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["decode", "--sample", "--strict"]) == 0
+    assert lines(capsys)[-1] == "outcome: completed"
+    assert cli.main(["decode", str(SAMPLE), "--protocol", "messages"]) == 0
+
+
+def test_decode_leaves_out_what_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "no_usage.sse"
+    path.write_bytes(wire.start() + wire.event("message_delta", delta={}) + wire.STOP)
+    assert cli.main(["decode", str(path)]) == 0
+    assert "message_delta        {}" in lines(capsys)
+
+
+def test_decode_marks_violations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "deviant.sse"
+    path.write_bytes(wire.start() + wire.FUTURE + wire.block_stop(3) + INTERRUPTED[len(wire.start()) :])
+    assert cli.main(["decode", str(path)]) == 1
+    shown = lines(capsys)
+    assert shown[1] == 'unknown              session.status {"type": "session.status", "s": 1}'
+    assert shown[2].startswith("! stop_without_start: ")
+    assert shown[2].endswith(" (dropped)")
+    assert shown[3].startswith("! delta_without_start: ")
+    assert shown[5] == 'error                overloaded_error "Overloaded"'
+    assert shown[-1] == "outcome: failed"
+
+
+def test_decode_violations_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "deviant.sse"
+    path.write_bytes(wire.start() + wire.block_stop(3))
+    assert cli.main(["decode", "--json", str(path)]) == 1
+    _, violation, error = objects(capsys)
+    assert violation == {
+        "type": "violation",
+        "code": "stop_without_start",
+        "message": violation["message"],
+        "state": "ABSENT",
+        "key": 3,
+        "legal": violation["legal"],
+        "event": {"type": "content_block_stop", "index": 3},
+        "dropped": True,
+    }
+    assert error["type"] == "protocol_error"
+    assert error["code"] == "truncated"
+    assert error["state"] == "BETWEEN"
+    assert error["tail_length"] == 0
+    assert error["outcome"] == "truncated"
+
+
+def test_decode_strictly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "deviant.sse"
+    path.write_bytes(wire.start() + wire.block_start(0) + wire.message_delta() + wire.STOP)
+    assert cli.main(["decode", str(path)]) == 0
+    capsys.readouterr()
+    assert cli.main(["decode", "--strict", str(path)]) == 1
+    shown = lines(capsys)
+    assert shown[-2].startswith("error  block_left_open: message_delta while the block 0 is TEXT")
+    assert shown[-1] == "outcome: protocol_error"
+
+
+def test_strangers_cannot_move_the_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "hostile.sse"
+    path.write_bytes(": \x1b[2J\x9b\n".encode() + wire.start() + wire.text(0, "\x1b]0;x\x07\ud800"))
+    cli.main(["decode", str(path)])
+    out = capsys.readouterr().out
+    assert "\\x1b[2J\\x9b" in out
+    assert all(character.isprintable() or character == "\n" for character in out)
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(wire.ANSWER)))
+    assert cli.main(["decode"]) == 0
+    assert lines(capsys)[-1] == "outcome: completed"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["decode", "no/such/file"], ["draw", "messages", "--table", "none"]],
+)
+def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("sse-machines: ")
+
+
+@pytest.mark.parametrize("arguments", [[], ["decode", "--protocol", "morse"], ["sing"]])
+def test_wrong_words(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+    assert caught.value.code == 2
+    assert "usage: sse-machines" in capsys.readouterr().err
+
+
+def test_draw(capsys: pytest.CaptureFixture[str]) -> None:
+    stream, block = MESSAGES.mermaid()
+    assert cli.main(["draw", "messages"]) == 0
+    assert capsys.readouterr().out == stream
+    assert cli.main(["draw", "messages", "--table", "block"]) == 0
+    assert capsys.readouterr().out == block
+    assert "IN_BLOCK --> BETWEEN : content_block_stop" in stream
+
+
+COMMAND = [sys.executable, "-m", "sse_machines", "decode", "-"]
+
+
+def test_events_are_shown_as_they_arrive() -> None:
+    with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for frame in (wire.start(), wire.PING):
+            process.stdin.write(frame)
+            process.stdin.flush()
+            assert process.stdout.readline().split()[0].decode() in frame.decode()
+        process.stdin.close()
+        assert process.stdout.read().endswith(b"outcome: truncated\n")
+    assert process.returncode == 1
+
+
+def test_a_reader_that_leaves_ends_it_quietly() -> None:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(COMMAND, **pipes) as process:  # type: ignore[call-overload]
+        process.stdin.write(wire.start())
+        process.stdin.flush()
+        process.stdout.readline()
+        process.stdout.close()
+        process.stdin.write(wire.PING)
+        process.stdin.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are different there")
+def test_an_interrupt_ends_it_quietly() -> None:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(COMMAND, **pipes) as process:  # type: ignore[call-overload]
+        process.stdin.write(wire.start())
+        process.stdin.flush()
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 130
+        assert process.stderr.read() == b""
+
+
+def test_interrupts_and_broken_pipes_in_this_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_draw", interrupt)
+    assert cli.main(["draw", "messages"]) == 130
+
+    class Gone(io.StringIO):
+        def write(self, _: str) -> int:
+            raise BrokenPipeError
+
+        def fileno(self) -> int:
+            return spare
+
+    spare = os.open(tmp_path / "spare", os.O_CREAT | os.O_WRONLY)
+    monkeypatch.setattr("sys.stdout", Gone())
+    assert cli.main(["decode", "--sample"]) == 141
+    os.close(spare)
+    assert capfd.readouterr().out == ""
+
+
+def test_python_m(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import runpy
+
+    monkeypatch.setattr("sys.argv", ["sse-machines", "decode", "--sample"])
+    with pytest.raises(SystemExit) as caught:
+        runpy.run_module("sse_machines", run_name="__main__")
+    assert caught.value.code == 0
+    assert lines(capsys)[-1] == "outcome: completed"
+    runpy.run_module("sse_machines.__main__", run_name="somewhere else")

@@ -1,0 +1,116 @@
+"""Who may import whom: no clock, socket, thread or logger in the core, and no circle."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import sse_machines
+
+PACKAGE = Path(sse_machines.__file__).parent
+FORBIDDEN = {
+    "_socket",
+    "asyncio",
+    "concurrent",
+    "datetime",
+    "logging",
+    "multiprocessing",
+    "queue",
+    "random",
+    "select",
+    "selectors",
+    "signal",
+    "socket",
+    "ssl",
+    "threading",
+    "time",
+    "uuid",
+}
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def imports(name: str) -> Iterator[str]:
+    """Absolute names of everything a module imports, at its top or inside of a function."""
+    path = MODULES[name]
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                inner = f"{origin}.{alias.name}"
+                yield inner if inner in MODULES else origin
+
+
+def test_the_modules_are_found() -> None:
+    assert {"sse_machines", "sse_machines._frames", "sse_machines.messages.grammar"} <= set(MODULES)
+    assert "sse_machines._machine" in set(imports("sse_machines.messages.grammar"))
+    assert "sse_machines.messages.events" in set(imports("sse_machines.messages"))
+
+
+def test_nobody_below_the_adapters_has_a_clock_or_does_io() -> None:
+    for name in MODULES:
+        if not name.startswith("sse_machines.adapters"):
+            roots = {target.partition(".")[0] for target in imports(name)}
+            assert not roots & FORBIDDEN, name
+
+
+def test_only_two_packages_are_needed() -> None:
+    roots = {target.partition(".")[0] for name in MODULES for target in imports(name)}
+    assert roots - set(sys.stdlib_module_names) - {"sse_machines"} == {"attrs", "typing_extensions"}
+
+
+def test_imports_make_no_circle() -> None:
+    graph = {name: {t for t in imports(name) if t in MODULES and t != name} for name in MODULES}
+    assert len(list(graphlib.TopologicalSorter(graph).static_order())) == len(MODULES)
+
+
+ALLOWED = {
+    "_errors": set[str](),
+    "_machine": set[str](),
+    "_frames": {"_errors"},
+    "_payload": {"_errors"},
+    "_protocol": {"_frames", "_machine"},
+    "_streams": {"_protocol", "_machine", "_frames", "_payload", "_errors"},
+}
+
+
+def test_data_only_moves_forward() -> None:
+    for name, allowed in ALLOWED.items():
+        inner = {t.rpartition(".")[2] for t in imports(f"sse_machines.{name}") if t in MODULES}
+        assert inner <= allowed, name
+
+
+def test_importing_the_package_loads_no_io_module() -> None:
+    # What the two run-time packages load by themselves differs between Python versions.
+    script = (
+        "import sys, attrs, typing_extensions; before = set(sys.modules);"
+        "import sse_machines; print(*sorted(set(sys.modules) - before))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-S", "-c", script],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(result.stdout.split())
+    assert "sse_machines._streams" in loaded
+    assert not loaded & {"asyncio", "logging", "socket", "selectors", "ssl", "multiprocessing"}
