@@ -283,8 +283,8 @@ class TestTakeBlocks:
     STREAM = b"data: a\n\nevent: e\ndata: b\n\nid: 1\nretry: 2\ndata: c\n\n: c\n\ndata: d\n\ndata: e"
 
     BLOCKS = (
-        (b"data: a\n\n", None, "a"),
-        (b"event: e\ndata: b\n\n", "e", "b"),
+        (b"data: a\n\n", b"", b"a", b""),
+        (b"event: e\ndata: b\n\n", b"e", b"b", b""),
         Frame(b"id: 1\nretry: 2\ndata: c\n\n", data="c", id="1", retry=2),
         Frame(b": c\n", comments=(" c",)),
         Frame(b"\n"),
@@ -317,12 +317,14 @@ class TestTakeBlocks:
     def test_same_as_one_at_a_time(self, size: int) -> None:
         stream = large_stream()[:100_000]
         reader = FrameReader()
-        blocks: list[tuple[object, ...]] = []
+        frames: list[Frame] = []
         for chunk in pieces(stream, size):
             reader.feed(chunk)
             while found := reader.take_blocks():
-                blocks += reversed(found)
-        frames = [Frame(*block) for block in blocks]  # type: ignore[arg-type]
+                frames += [
+                    block if isinstance(block, Frame) else Frame.parse(block[0])
+                    for block in reversed(found)
+                ]
         assert frames == read(FrameReader(), pieces(stream, size))
 
 
@@ -367,11 +369,17 @@ def check_limit(stream: bytes, limit: int, cuts: Iterable[list[bytes]]) -> bool:
     before = read(FrameReader(max_event_size=None), [stream[:start]])
     size = sum(len(frame.raw) for frame in before)
     assert start in (None, size)
+    tails: set[bytes] = set()
     for chunks in cuts:
-        frames, failed = read_until_too_large(FrameReader(max_event_size=limit), chunks)
+        reader = FrameReader(max_event_size=limit)
+        frames, failed = read_until_too_large(reader, chunks)
+        tails.add(reader.tail)
         assert failed == (start is not None), chunks
         assert sum(len(frame.raw) for frame in frames) == size, chunks
         assert whole_lines(frames) == whole_lines(before), chunks
+    (tail,) = tails
+    assert stream[size:].startswith(tail)
+    assert len(tail) <= limit + 2 or start is None
     return start is not None
 
 

@@ -382,8 +382,9 @@ NO_EVENT_STREAM: list[tuple[bytes, Any, Any]] = [
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize(("body", "error", "json_body"), NO_EVENT_STREAM)
 def test_not_an_event_stream(body: bytes, error: Any, json_body: int, strict: bool) -> None:
-    for chunks in ([body], [body[i : i + 1] for i in range(len(body))]):
-        receiver, events = wire.receive(chunks, strict=strict)
+    found: list[dict[str, Any]] = []
+    for cut in range(len(body)):
+        receiver, events = wire.receive([body[:cut], body[cut:]], strict=strict)
         assert len(events) == 1
         caught = events[0]
         assert isinstance(caught, NotAnEventStream)
@@ -393,6 +394,8 @@ def test_not_an_event_stream(body: bytes, error: Any, json_body: int, strict: bo
         assert len(caught.sample) <= 200
         assert caught.outcome is Outcome.NOT_SSE
         assert receiver.outcome is Outcome.NOT_SSE
+        found.append(vars(caught))
+    assert all(facts == found[0] for facts in found)
 
 
 def test_a_long_body_is_sampled_and_not_kept() -> None:

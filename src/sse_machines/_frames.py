@@ -98,11 +98,10 @@ class Frame(NamedTuple):
         return frames[1]._replace(raw=raw)
 
 
-PlainBlock = tuple[bytes, "str | None", str]
-"""``raw``, ``event`` and ``data`` of a frame that has nothing else.
+PlainBlock = tuple[bytes, bytes, bytes, bytes]
+"""A frame that has nothing but ``raw``, ``event`` (empty for None) and ``data``, as `_PLAIN` matched it.
 
-Next to all frames are of this kind, and a plain tuple is cheaper than a Frame: to make, and for the
-garbage collector, which does not track a tuple of strings for long.
+Next to all frames are of this kind, so they are not even decoded before somebody takes them.
 """
 
 
@@ -203,8 +202,7 @@ class FrameReader:
             return None
         block = self._found.pop()
         if not isinstance(block, Frame):
-            # Six values in a tuple of its own class: half the price of calling the class.
-            return _tuple(Frame, (*block, None, None, ()))
+            return _plain_frame(block)
         if block.id is not None:
             self.last_event_id = block.id
         if block.retry is not None:
@@ -226,7 +224,7 @@ class FrameReader:
 
     @property
     def tail(self) -> bytes:
-        """The bytes that belong to no frame that was taken."""
+        """The bytes that belong to no frame that was taken; of one that is too large, the first ones."""
         parts = [block[0] for block in reversed(self._found)]
         parts.append(self._carry)
         if self._block is not None:
@@ -307,18 +305,11 @@ class FrameReader:
         end = window.rfind(blank)
         if end >= 0:
             end += len(blank)
-            matches = expression.findall(window[:end])
-            unread: bytes = matches[-1][3]
+            blocks: list[PlainBlock] = expression.findall(window[:end])
+            unread = blocks[-1][3]
             if unread:
-                matches.pop()
-            try:
-                self._found += [
-                    (raw, event.decode() if event else None, data.decode())
-                    for raw, event, data, _ in matches
-                ]
-            except UnicodeDecodeError:
-                # Replacing bad bytes is left to the line machine: strict decoding costs half.
-                return window
+                blocks.pop()
+            self._found += blocks
             if unread:
                 return unread + window[end:]
             window = window[end:]
@@ -373,6 +364,8 @@ class FrameReader:
         kept = len(block.raw) + _COMMENT_SIZE * len(block.comments)
         if limit is not None and kept + len(line.rstrip(b"\r\n")) > limit:
             self._too_large = True
+            block.raw += line[: max(0, limit - kept)]
+            self._buffer, self._position, self._chunks = b"", 0, None
         elif block.add(line):
             self._found.append(block.end())
             self._block = None
@@ -520,6 +513,16 @@ def _must_wait(piece: bytes) -> bool:
     if _CR in piece:
         return piece.startswith(_FIELDS) and not any(blank in piece for blank in _BLANK_LINES)
     return _LF not in piece or (piece.startswith(_FIELDS) and piece.find(b"\n\n") < 0)
+
+
+def _plain_frame(block: PlainBlock) -> Frame:
+    raw, event, data, _ = block
+    try:
+        # Strict decoding costs half of what the other kind does. Six values in a tuple of its own class
+        # cost half of calling the class.
+        return _tuple(Frame, (raw, event.decode() if event else None, data.decode(), None, None, ()))
+    except UnicodeDecodeError:
+        return Frame(raw, _text(event) if event else None, _text(data))
 
 
 def _text(value: bytes | bytearray) -> str:

@@ -14,11 +14,10 @@ from typing import Any, ClassVar, Generic
 import attrs
 from typing_extensions import Self, TypeVar
 
-from ._frames import Frame, PlainBlock
+from ._frames import Frame
 from ._machine import Machine, Move, Table
 
 JSONObject = dict[str, Any]
-Block = PlainBlock | Frame
 
 DONE_MARK = "[DONE]"
 """The end mark of Chat Completions, and the symbol and name that it has in every protocol."""
@@ -199,7 +198,7 @@ W = TypeVar("W", bound=WireEvent)
 E_co = TypeVar("E_co", bound=Event, covariant=True, default=Event)
 
 
-def wire_decoder(cls: type[W], **kinds: type) -> Callable[[JSONObject, Block], W]:
+def wire_decoder(cls: type[W], **kinds: type) -> Callable[[JSONObject, str, bytes], W]:
     """Make the function that turns a payload into an event of a class, without calling the class.
 
     Args:
@@ -208,43 +207,45 @@ def wire_decoder(cls: type[W], **kinds: type) -> Callable[[JSONObject, Block], W
             where the payload lacks them.
 
     Returns:
-        (payload, block) → event, or `Malformed`. A frozen class sets its fields through
-        ``object.__setattr__``; the slots' own setters do the same for a third of the price.
+        (payload, name and bytes of the frame) → event, or `Malformed`. A frozen class sets its fields
+        through ``object.__setattr__``; the slots' own setters do the same for a third of the price.
     """
     new = object.__new__
     set_payload = getattr(cls, "payload").__set__  # noqa: B009 - the descriptor, not the value
     set_raw = getattr(cls, "raw").__set__  # noqa: B009
     fields = [(name, getattr(cls, name).__set__, kinds.get(name)) for name in cls.wire_names]
 
-    def decode(payload: JSONObject, block: Block) -> W:
+    def decode(payload: JSONObject, frame_name: str, raw: bytes) -> W:
         event = new(cls)
         set_payload(event, payload)
-        set_raw(event, block[0])
+        set_raw(event, raw)
         for name, put, kind in fields:
             value = payload.get(name)
             if kind is not None and type(value) is not kind:
-                raise malformed(f"{name} of a {cls.type} must be {_JSON_NAMES[kind]}", payload, block)
+                raise malformed(
+                    f"{name} of a {cls.type} must be {_JSON_NAMES[kind]}", payload, frame_name, raw
+                )
             put(event, value)
         return event
 
     return decode
 
 
-def malformed(message: str, payload: Any, block: Block) -> Malformed:
+def malformed(message: str, payload: Any, name: str, raw: bytes) -> Malformed:
     """A frame whose payload is JSON, but not what its type says."""
-    return Malformed("malformed_event", message, unknown(payload, block))
+    return Malformed("malformed_event", message, unknown(payload, name, raw))
 
 
-def unknown(payload: Any, block: Block) -> Unknown:
+def unknown(payload: Any, name: str, raw: bytes) -> Unknown:
     """The event for a frame that no class stands for."""
     kind = payload.get("type") if type(payload) is dict else None
-    name = kind if type(kind) is str else block[1] or "message"
-    return received(Unknown(name=name, payload=payload, data=block[2] or ""), block)
+    name = kind if type(kind) is str else name or "message"
+    return received(Unknown(name=name, payload=payload, data=Frame.parse(raw).data or ""), raw)
 
 
-def received(event: E, block: Block) -> E:
+def received(event: E, raw: bytes) -> E:
     """Say which frame a new event came from."""
-    object.__setattr__(event, "raw", block[0])
+    object.__setattr__(event, "raw", raw)
     return event
 
 
@@ -259,7 +260,7 @@ class Protocol(Generic[E_co]):
         name: ``"messages"`` and the like.
         module: Where the value can be found again, for pickles.
         tables: The law; the first table is the stream's own, its key is None.
-        decode: (payload, block) → event. Raises `Malformed`.
+        decode: (payload, name and bytes of the frame) → event. Raises `Malformed`.
         moves: Event class → (event, machine, memory) → the moves that the event asks for.
         remember: Event class → what its acceptance changes in the memory.
         memory: Makes what a stream has to remember beside the tables.
@@ -271,7 +272,7 @@ class Protocol(Generic[E_co]):
     name: str
     module: str
     tables: tuple[Table, ...]
-    decode: Callable[[Any, Block], E_co]
+    decode: Callable[[Any, str, bytes], E_co]
     moves: Mapping[type, Callable[[Any, Machine, Any], tuple[Move, ...]]]
     remember: Mapping[type, Callable[[Any, Any], None]]
     memory: Callable[[], Any]

@@ -27,7 +27,7 @@ from ._errors import (
     RemoteProtocolError,
     StreamTruncated,
 )
-from ._frames import BOM, DEFAULT_MAX_EVENT_SIZE, Frame, FrameReader
+from ._frames import BOM, DEFAULT_MAX_EVENT_SIZE, Frame, FrameReader, PlainBlock
 from ._machine import Finding, Machine, Move
 from ._payload import Loads, PayloadError, loads as guarded_loads, loads_with
 from ._protocol import (
@@ -35,7 +35,6 @@ from ._protocol import (
     EOF,
     EOF_INSIDE,
     UNKNOWN,
-    Block,
     Comment,
     E_co,
     EndOfStream,
@@ -134,11 +133,11 @@ class Receiver(Generic[E_co]):
         self._machine = Machine(protocol.tables)
         self._memory = protocol.memory()
         # Frames that are read and not taken, last first.
-        self._blocks: list[Block] = []
+        self._blocks: list[PlainBlock | Frame] = []
         self._last_event_id = ""
         self._retry: int | None = None
         # What is found and not taken, last first: comments, violations, and what they stand before.
-        self._queue: list[Event | _Judged | Block] = []
+        self._queue: list[Event | _Judged | Frame] = []
         self._failure: RemoteProtocolError | None = None
         self._outcome = Outcome.OPEN
         # None until the input has ended; then whether it ended cleanly.
@@ -146,8 +145,8 @@ class Receiver(Generic[E_co]):
         # None until the end is judged; then whether it cut an event in two.
         self._cut: bool | None = None
         self._over = False
-        # The first bytes but white space, until something shows that this is an event stream.
-        self._head: bytearray | None = bytearray()
+        # The first frame that is not blank, while nothing shows that this is an event stream at all.
+        self._head: bytes | None = b""
 
     def receive_data(self, data: bytes | bytearray | memoryview) -> None:
         """Store bytes as they came from the transport. Moves nothing; an empty chunk is no end.
@@ -162,8 +161,6 @@ class Receiver(Generic[E_co]):
         if self._failure is not None:
             return
         self._reader.feed(data)
-        if self._head is not None:
-            self._remember_head(self._head, data)
 
     def receive_eof(self, *, clean: bool = True) -> None:
         """Say that the input has ended. Moves nothing; the events tell what the end means.
@@ -195,7 +192,7 @@ class Receiver(Generic[E_co]):
                 event = self._take_queued(self._queue.pop())
             elif self._blocks:
                 block = self._blocks.pop()
-                event = self._take_frame(block) if isinstance(block, Frame) else self._take(block)
+                event = self._take_frame(block) if isinstance(block, Frame) else self._take_block(block)
             elif self._read_blocks():
                 continue
             else:
@@ -273,8 +270,7 @@ class Receiver(Generic[E_co]):
         try:
             self._blocks = self._reader.take_blocks()
         except FrameTooLarge as error:
-            if self._looks_like_a_body():
-                self._fail(self._not_an_event_stream())
+            self._refuse_a_body(self._reader.tail)
             self._fail(
                 FrameTooLarge(
                     error.message, limit=error.limit, protocol=self._protocol.name, state=self.state
@@ -282,9 +278,9 @@ class Receiver(Generic[E_co]):
             )
         return bool(self._blocks)
 
-    def _take_queued(self, item: Event | _Judged | Block) -> E_co | None:
-        if isinstance(item, tuple):
-            return self._take(item)
+    def _take_queued(self, item: Event | _Judged | Frame) -> E_co | None:
+        if isinstance(item, Frame):
+            return self._take_block(_block_of(item))
         event = item
         if isinstance(item, _Judged):
             self._machine.apply(item.moves)
@@ -304,28 +300,35 @@ class Receiver(Generic[E_co]):
             self._last_event_id = frame.id
         if frame.retry is not None:
             self._retry = frame.retry
-        if frame.raw.startswith(b":") or frame[1:5] != (None, None, None, None):
+        if _is_of_an_event_stream(frame):
             self._head = None
-        elif frame.raw.strip() and self._looks_like_a_body():
-            self._fail(self._not_an_event_stream())
+        elif self._head == b"" and frame.lines:
+            self._refuse_a_body(frame.raw)
+            self._head = frame.raw[:_MAX_BODY]
         if frame.data is not None:
             self._queue.append(frame)
         self._queue += [
-            received(Comment(text=text.removeprefix(" ")), frame) for text in reversed(frame.comments)
+            received(Comment(text=text.removeprefix(" ")), frame.raw)
+            for text in reversed(frame.comments)
         ]
         return self._take_queued(self._queue.pop()) if self._queue else None
 
-    def _take(self, block: Block) -> E_co | None:
+    def _take_block(self, block: PlainBlock) -> E_co | None:
         """Take a frame with data: make an event of it, judge it, and move."""
         self._head = None
+        raw, event_name, data, _ = block
+        try:
+            name, text = event_name.decode(), data.decode()
+        except UnicodeDecodeError:
+            return self._take_block(_block_of(Frame.parse(raw)))
         protocol = self._protocol
         try:
-            event = protocol.decode(self._loads(block[2] or ""), block)
+            event = protocol.decode(self._loads(text), name, raw)
         except PayloadError as error:
-            return self._take_text(block, error)
+            return self._take_text(raw, name, text, error)
         except Malformed as fault:
             return self._take_slowly(fault.event, [(fault.code, fault.message)])
-        if block[1] != event.type and protocol.named:
+        if name != event.type and protocol.named:
             return self._take_slowly(event, [])
         machine = self._machine
         moves = protocol.moves[type(event)](event, machine, self._memory)
@@ -335,14 +338,13 @@ class Receiver(Generic[E_co]):
             self._remember(event)
         return event
 
-    def _take_text(self, block: Block, error: PayloadError) -> E_co | None:
+    def _take_text(self, raw: bytes, name: str, data: str, error: PayloadError) -> E_co | None:
         """Take a frame whose data is no JSON."""
-        text = block[2] or ""
-        name = DONE_MARK if text.strip(" \t") == DONE_MARK else block[1] or "message"
-        event = received(Unknown(name=name, data=text), block)
-        if name == DONE_MARK:
+        is_done = data.strip(" \t") == DONE_MARK
+        event = received(Unknown(name=DONE_MARK if is_done else name or "message", data=data), raw)
+        if is_done:
             return self._take_slowly(event, [])
-        if not text:
+        if not data:
             # Some servers keep a connection alive with these.
             return self._take_slowly(event, [("empty_data", "an event with empty data")], drop=True)
         return self._take_slowly(event, [("malformed_payload", str(error))])
@@ -393,7 +395,7 @@ class Receiver(Generic[E_co]):
         if self._cut is None:
             tail = self._reader.unfinished or Frame(b"")
             if self._is_no_event_stream(tail):
-                self._fail(self._not_an_event_stream())
+                self._fail(self._not_an_event_stream(self._head or tail.raw))
             event = self._accepted_tail(tail)
             self._cut = event is None and any(name for name, _ in tail.lines)
             if event is not None:
@@ -407,7 +409,7 @@ class Receiver(Generic[E_co]):
         if self._strict or not self._eof or tail.data is None or self.finished:
             return None
         try:
-            return self._protocol.decode(self._loads(tail.data), tail)
+            return self._protocol.decode(self._loads(tail.data), tail.event or "", tail.raw)
         except (PayloadError, Malformed):
             return None
 
@@ -428,24 +430,19 @@ class Receiver(Generic[E_co]):
         self._queue = [EndOfStream(outcome=self.outcome), *(violation for _, violation in violations)]
         return self._take_queued(self._queue.pop())
 
-    def _remember_head(self, head: bytearray, data: bytes | bytearray | memoryview) -> None:
-        head += data[: _MAX_BODY - len(head)]
-        if head.startswith(BOM):
-            del head[: len(BOM)]
-        if head[:1].isspace():
-            head[:] = head.lstrip()
-
-    def _looks_like_a_body(self) -> bool:
-        return self._head is not None and self._head.startswith((b"{", b"[", b"<"))
+    def _refuse_a_body(self, begin: bytes) -> None:
+        """Fail if a stream that begins like this is JSON or HTML."""
+        if self._head == b"" and begin.lstrip().startswith((b"{", b"[", b"<")):
+            self._fail(self._not_an_event_stream(begin))
 
     def _is_no_event_stream(self, tail: Frame) -> bool:
         """Whether nothing that came, up to an unfinished block, belongs to an event stream."""
-        body = bytes(self._head or b"").rstrip()
-        begun = tail[1:5] != (None, None, None, None) or body.startswith(b":")
+        body = (self._head or tail.raw).strip()
+        begun = self._head is None or _is_of_an_event_stream(tail)
         return bool(body) and not begun and not any(begin.startswith(body) for begin in _BEGINNINGS)
 
-    def _not_an_event_stream(self) -> NotAnEventStream:
-        body = bytes(self._head or b"").rstrip()
+    def _not_an_event_stream(self, body: bytes) -> NotAnEventStream:
+        body = body.strip()
         value = None
         if len(body) < _MAX_BODY:
             with contextlib.suppress(PayloadError):
@@ -468,6 +465,16 @@ class Receiver(Generic[E_co]):
         self._blocks = []
         self._queue = []
         raise error
+
+
+def _block_of(frame: Frame) -> PlainBlock:
+    """A frame without what is not about its event, and in sound UTF-8."""
+    return frame.raw, (frame.event or "").encode(), (frame.data or "").encode(), b""
+
+
+def _is_of_an_event_stream(frame: Frame) -> bool:
+    # Comments behind junk prove nothing: a colon begins a line in many formats.
+    return frame.raw.startswith(b":") or frame[1:5] != (None, None, None, None)
 
 
 # A body that is only the beginning of one of these is an event stream that was cut very early.

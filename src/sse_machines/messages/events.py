@@ -15,7 +15,6 @@ import attrs
 from typing_extensions import NotRequired, TypedDict
 
 from .._protocol import (
-    Block,
     Comment,
     EndOfStream,
     ErrorInfo,
@@ -368,7 +367,7 @@ _COUNTS = (
 )
 
 
-def decode(payload: Any, block: Block) -> AnyEvent:
+def decode(payload: Any, name: str, raw: bytes) -> AnyEvent:
     """Turn the JSON of a frame into an event.
 
     Raises:
@@ -378,101 +377,101 @@ def decode(payload: Any, block: Block) -> AnyEvent:
         decoder = _DECODERS[payload["type"]]
     except (KeyError, TypeError):
         # No object, no type, a type that is not even hashable, or one that is not known.
-        return _decode_unnamed(payload, block)
-    return decoder(payload, block)
+        return _decode_unnamed(payload, name, raw)
+    return decoder(payload, name, raw)
 
 
-def _decode_unnamed(payload: Any, block: Block) -> AnyEvent:
+def _decode_unnamed(payload: Any, name: str, raw: bytes) -> AnyEvent:
     """Decode what has no type that is known: flat errors, lost types, and events of the future."""
     if type(payload) is not dict:
-        raise malformed("the payload must be an object", payload, block)
-    if block[1] == "error":
+        raise malformed("the payload must be an object", payload, name, raw)
+    if name == "error":
         # Seen from forks of llama.cpp: {"code":…, "message":…, "type":"server_error"}.
-        raise Malformed("flat_error", "an error without its object", _error(payload, block))
+        raise Malformed("flat_error", "an error without its object", _error(payload, name, raw))
     if "type" in payload:
         if type(payload["type"]) is not str:
-            raise malformed("type must be a string", payload, block)
-        return unknown(payload, block)
-    decoder = _DECODERS.get(block[1] or "")
+            raise malformed("type must be a string", payload, name, raw)
+        return unknown(payload, name, raw)
+    decoder = _DECODERS.get(name)
     if decoder is None:
-        raise malformed("the payload has no type", payload, block)
-    raise Malformed("missing_type", "only the frame names the event", decoder(payload, block))
+        raise malformed("the payload has no type", payload, name, raw)
+    raise Malformed("missing_type", "only the frame names the event", decoder(payload, name, raw))
 
 
-def _decode_message_start(payload: JSONObject, block: Block) -> AnyEvent:
-    event = _message_start(payload, block)
+def _decode_message_start(payload: JSONObject, name: str, raw: bytes) -> AnyEvent:
+    event = _message_start(payload, name, raw)
     return _with_counts(event, event.message.get("usage"))
 
 
-def _decode_block_start(payload: JSONObject, block: Block) -> AnyEvent:
-    event = _block_start(payload, block)
+def _decode_block_start(payload: JSONObject, name: str, raw: bytes) -> AnyEvent:
+    event = _block_start(payload, name, raw)
     if type(event.content_block.get("type")) is not str:
-        raise malformed("a content block must have a type", payload, block)
-    _check_index(event.index, payload, block)
+        raise malformed("a content block must have a type", payload, name, raw)
+    _check_index(event.index, payload, name, raw)
     return event
 
 
-def _decode_block_delta(payload: JSONObject, block: Block) -> AnyEvent:
+def _decode_block_delta(payload: JSONObject, name: str, raw: bytes) -> AnyEvent:
     """Decode the event that nearly all of a stream consists of; hence spelled out."""
     try:
         index, delta = payload["index"], payload["delta"]
         text = delta[DELTA_TEXTS[delta["type"]]]
     except (KeyError, TypeError):
-        return _decode_other_delta(payload, block)
+        return _decode_other_delta(payload, name, raw)
     if type(text) is not str or type(index) is not int or not 0 <= index <= MAX_INDEX:
-        return _decode_other_delta(payload, block)
+        return _decode_other_delta(payload, name, raw)
     event = _new(ContentBlockDelta)
-    _put_raw(event, block[0])
+    _put_raw(event, raw)
     _put_payload(event, payload)
     _put_index(event, index)
     _put_delta(event, delta)
     return event
 
 
-def _decode_other_delta(payload: JSONObject, block: Block) -> AnyEvent:
+def _decode_other_delta(payload: JSONObject, name: str, raw: bytes) -> AnyEvent:
     """Decode a delta that carries no text, or is malformed."""
-    event = _block_delta(payload, block)
-    _check_index(event.index, payload, block)
+    event = _block_delta(payload, name, raw)
+    _check_index(event.index, payload, name, raw)
     delta: Any = event.delta
     kind = delta.get("type")
     if type(kind) is not str:
-        raise malformed("a delta must have a type", payload, block)
+        raise malformed("a delta must have a type", payload, name, raw)
     if kind in DELTA_TEXTS:
-        raise malformed(f"{DELTA_TEXTS[kind]} of a {kind} must be a string", payload, block)
+        raise malformed(f"{DELTA_TEXTS[kind]} of a {kind} must be a string", payload, name, raw)
     return event
 
 
-def _decode_block_stop(payload: JSONObject, block: Block) -> AnyEvent:
-    event = _block_stop(payload, block)
-    _check_index(event.index, payload, block)
+def _decode_block_stop(payload: JSONObject, name: str, raw: bytes) -> AnyEvent:
+    event = _block_stop(payload, name, raw)
+    _check_index(event.index, payload, name, raw)
     return event
 
 
-def _decode_message_delta(payload: JSONObject, block: Block) -> AnyEvent:
-    event = _message_delta(payload, block)
+def _decode_message_delta(payload: JSONObject, name: str, raw: bytes) -> AnyEvent:
+    event = _message_delta(payload, name, raw)
     if event.usage is None:
         raise Malformed("missing_usage", "a message_delta without usage", event)
     return _with_counts(event, event.usage)
 
 
-def _decode_error(payload: JSONObject, block: Block) -> AnyEvent:
-    event = _error(payload, block)
+def _decode_error(payload: JSONObject, name: str, raw: bytes) -> AnyEvent:
+    event = _error(payload, name, raw)
     if type(payload.get("error")) is not dict:
         raise Malformed("error_not_object", "an error event whose error is no object", event)
     return event
 
 
-def _error(payload: JSONObject, block: Block) -> Error:
+def _error(payload: JSONObject, name: str, raw: bytes) -> Error:
     """An error event, whose error may lie flat in the payload."""
-    event = _error_event(payload, block)
+    event = _error_event(payload, name, raw)
     if "error" not in payload:
         object.__setattr__(event, "error", payload)
     return event
 
 
-def _check_index(index: int, payload: JSONObject, block: Block) -> None:
+def _check_index(index: int, payload: JSONObject, name: str, raw: bytes) -> None:
     if not 0 <= index <= MAX_INDEX:
-        raise malformed(_INDEX_RANGE, payload, block)
+        raise malformed(_INDEX_RANGE, payload, name, raw)
 
 
 def _with_counts(event: MessageStart | MessageDelta, usage: Any) -> AnyEvent:
