@@ -33,8 +33,6 @@ DEFAULT_MAX_EVENT_SIZE = 16 * 1024 * 1024
 
 _WINDOW = 16 * 1024
 _CARRY = 512
-# What a comment inside a block is taken to cost besides its bytes, which can be as few as two.
-_COMMENT_SIZE = 64
 # int() may be set to refuse anything longer; 640 is the lowest limit that an interpreter allows.
 _MAX_RETRY_DIGITS = 640
 
@@ -43,6 +41,8 @@ _MAX_RETRY_DIGITS = 640
 # space is left to the line machine, because "one space is removed" would be ambiguous here.
 _PLAIN = re.compile(rb"((?:event: ?([^ \n].*)\n)?data: ?(.*)\n\n)|(?s:(.+))")
 _PLAIN_CRLF = re.compile(rb"((?:event: ?([^ \r\n][^\r\n]*)\r\n)?data: ?([^\r\n]*)\r\n\r\n)|(?s:(.+))")
+# The comments of a block, read from its bytes at its end: until then they cost no more than those.
+_COMMENTS = re.compile(rb"(?:\A|[\r\n]):([^\r\n]*)")
 _LINE_END = (b"\n", b"\r")
 _BLANK_LINES = (b"\n\n", b"\n\r", b"\r\r")
 # Integers, since "in" with a bytes object on the left is several times slower.
@@ -110,7 +110,7 @@ class FrameReader:
 
     Args:
         max_event_size: Most bytes of one unfinished block that are kept, unknown lines and comments
-            included (a comment inside a block counts 64 bytes more); None switches the limit off.
+            included; None switches the limit off.
 
     Invalid UTF-8 becomes U+FFFD and is never an error. The only error about the input is
     `FrameTooLarge`; it comes after all frames before it, and then again at every call.
@@ -361,7 +361,7 @@ class FrameReader:
         # A line end is counted with the line after it, so that the verdict is the same whether CR LF
         # comes in one piece or in two.
         limit = self.max_event_size
-        kept = len(block.raw) + _COMMENT_SIZE * len(block.comments)
+        kept = len(block.raw)
         if limit is not None and kept + len(line.rstrip(b"\r\n")) > limit:
             self._too_large = True
             block.raw += line[: max(0, limit - kept)]
@@ -374,7 +374,7 @@ class FrameReader:
 class _OpenBlock:
     """An unfinished block, interpreted line by line as the standard says."""
 
-    __slots__ = ("_data", "_event", "_id", "_line_start", "_retry", "_started", "comments", "raw")
+    __slots__ = ("_commented", "_data", "_event", "_id", "_line_start", "_retry", "_started", "raw")
 
     def __init__(self) -> None:
         self.raw = bytearray()
@@ -382,7 +382,7 @@ class _OpenBlock:
         self._data: bytes | bytearray | None = None
         self._id: str | None = None
         self._retry: int | None = None
-        self.comments: list[str] = []
+        self._commented = False
         # Where the unfinished line starts in raw; -1 between two lines.
         self._line_start = -1
         self._started = False
@@ -414,7 +414,8 @@ class _OpenBlock:
         # Of a very large block there should not be more copies at a time than needed.
         self.raw.clear()
         data = None if self._data is None else _text(self._data)
-        return Frame(raw, self._event, data, self._id, self._retry, tuple(self.comments))
+        comments = _COMMENTS.findall(raw) if self._commented else ()
+        return Frame(raw, self._event, data, self._id, self._retry, tuple(map(_text, comments)))
 
     def _interpret(self, line: bytes) -> None:
         name, start = _field(line)
@@ -431,7 +432,7 @@ class _OpenBlock:
             if digits.isdigit() and len(digits) <= _MAX_RETRY_DIGITS:
                 self._retry = int(digits)
         elif not name:
-            self.comments.append(_text(line[1:]))
+            self._commented = True
 
     def _add_data(self, value: bytes) -> None:
         if self._data is None:
