@@ -448,8 +448,10 @@ class Receiver(Generic[E_co]):
             with contextlib.suppress(PayloadError):
                 value = self._loads(body.decode(errors="replace"))
         sample = body[:SAMPLE_LENGTH].decode(errors="replace")
+        packed = [name for magic, name in _COMPRESSED.items() if body.startswith(magic)]
+        hint = f" but {packed[0]}, to be decompressed first" if packed else ""
         return NotAnEventStream(
-            f"not an event stream; the body begins with {sample!r}",
+            f"not an event stream{hint}; the body begins with {sample!r}",
             sample=sample,
             body=value,
             error=value.get("error") if isinstance(value, dict) else None,
@@ -479,6 +481,7 @@ def _is_of_an_event_stream(frame: Frame) -> bool:
 
 # A body that is only the beginning of one of these is an event stream that was cut very early.
 _BEGINNINGS = (b"data", b"event", b"id", b"retry", BOM)
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _FAILURES: dict[type[RemoteProtocolError], Outcome] = {
     StreamTruncated: Outcome.TRUNCATED,
     FrameTooLarge: Outcome.LIMIT,

@@ -237,6 +237,14 @@ def test_flat_error_of_llama_cpp_forks(strict: bool) -> None:
     assert receiver.outcome is Outcome.FAILED
 
 
+@pytest.mark.parametrize(("magic", "name"), [(b"\x1f\x8b\x08\x00", "gzip"), (b"(\xb5/\xfd\x04", "zstd")])
+def test_px04_a_body_that_nobody_decompressed(magic: bytes, name: str) -> None:
+    receiver, events = wire.receive(magic + b"\x00\x00\x03KJ,I")
+    assert isinstance(events[-1], NotAnEventStream)
+    assert f"but {name}, to be decompressed first" in events[-1].message
+    assert receiver.outcome is Outcome.NOT_SSE
+
+
 def test_px05_amazon_binary_framing() -> None:
     body = (
         b"\x00\x00\x00\x8b\x00\x00\x00K\xa5\x13\x0b\x0e\x0b:event-type\x07\x00\x05chunk"
