@@ -15,7 +15,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import Any
 
 import attrs
 
@@ -119,8 +119,8 @@ def _decode(options: argparse.Namespace) -> int:
     return 0 if receiver.outcome in _GOOD else 1
 
 
-def _events(receiver: Receiver[Any], source: BinaryIO) -> Iterator[Event]:
-    while chunk := source.read1(_READ_SIZE):  # type: ignore[attr-defined]
+def _events(receiver: Receiver[Any], source: io.BufferedReader) -> Iterator[Event]:
+    while chunk := source.read1(_READ_SIZE):
         receiver.receive_data(chunk)
         yield from receiver
     receiver.receive_eof()
