@@ -505,6 +505,18 @@ class TestLimit:
         assert frame is not None
         assert frame.comments == (" no",) * 200_000
 
+    def test_the_tail_of_a_large_one_is_its_beginning(self) -> None:
+        reader = FrameReader(max_event_size=10)
+        reader.feed(b"data: " + b"x" * 20_000)
+        reader.feed(b"\n\ndata: b\n\n")
+        with pytest.raises(FrameTooLarge):
+            reader.next_frame()
+        assert reader.tail == b"data: xxxx"
+
+    def test_comments_between_all_line_ends(self) -> None:
+        raw = b"data: a\r: b\r\n:c\n: d\n\n"
+        assert Frame.parse(raw) == Frame(raw, data="a", comments=(" b", "c", " d"))
+
     def test_lines_that_deliver_something_never_add_up(self) -> None:
         reader = FrameReader(max_event_size=30)
         assert len(read(reader, [b": keep-alive\n" * 1000, b"\n" * 1000, b"data: x\n\n" * 1000])) == 3000

@@ -398,6 +398,13 @@ def test_not_an_event_stream(body: bytes, error: Any, json_body: int, strict: bo
     assert all(facts == found[0] for facts in found)
 
 
+def test_a_body_is_refused_at_its_first_blank_line() -> None:
+    receiver = Receiver(MESSAGES)
+    receiver.receive_data(b"<html>\n\n")
+    with pytest.raises(NotAnEventStream):
+        receiver.next_event()
+
+
 def test_a_long_body_is_sampled_and_not_kept() -> None:
     body = b'{"error":"' + b"x" * 200_000
     receiver, events = wire.receive([body[i : i + 1000] for i in range(0, len(body), 1000)])
