@@ -9,7 +9,7 @@ from . import contenders
 from .contenders import FLOOR, FLOOR_ORJSON, HTTPX_SSE
 from .memory import print_memory
 from .steps import print_steps
-from .streams import Stream, stream
+from .streams import STREAMS, Stream, stream
 from .timing import Job, Row, measure, print_table
 
 CHUNKS = (64, 1400, 16384, 65536)
@@ -28,15 +28,17 @@ def frames(args: argparse.Namespace) -> None:
 
 def receive(args: argparse.Namespace) -> None:
     """Measure bytes to judged events."""
-    source = stream("messages", args.events)
-    short = stream("messages", args.events // _SLOW)
-    jobs = {who: Job(work, source) for who, work in contenders.receive().items()}
-    jobs |= {who: Job(work, short) for who, work in contenders.slow_receive().items()}
-    with_orjson = {who: Job(work, source) for who, work in contenders.receive_with_orjson().items()}
-    title = f"receive: messages, {_size(source)}"
-    columns = _measure(jobs | with_orjson, args)
-    print_table(title, list(jobs), columns, [FLOOR, HTTPX_SSE])
-    print_table(f"{title}, in the same rounds", list(with_orjson), columns, [FLOOR_ORJSON, FLOOR])
+    for protocol in args.protocol or STREAMS:
+        source = stream(protocol, args.events)
+        short = stream(protocol, args.events // _SLOW)
+        jobs = {who: Job(work, source) for who, work in contenders.receive(protocol).items()}
+        jobs |= {who: Job(work, short) for who, work in contenders.slow_receive(protocol).items()}
+        with_orjson = contenders.receive_with_orjson(protocol)
+        orjson_jobs = {who: Job(work, source) for who, work in with_orjson.items()}
+        title = f"receive: {protocol}, {_size(source)}"
+        columns = _measure(jobs | orjson_jobs, args)
+        print_table(title, list(jobs), columns, [FLOOR, HTTPX_SSE])
+        print_table(f"{title}, in the same rounds", list(orjson_jobs), columns, [FLOOR_ORJSON, FLOOR])
 
 
 def _measure(jobs: dict[str, Job], args: argparse.Namespace) -> dict[int, Row]:
@@ -67,12 +69,16 @@ def _positive(text: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="What the package costs.")
     commands = parser.add_subparsers(required=True)
-    for name, run in (("frames", frames), ("receive", receive)):
-        command = commands.add_parser(name, help=run.__doc__)
+    frames_parser = commands.add_parser("frames", help=frames.__doc__)
+    receive_parser = commands.add_parser("receive", help=receive.__doc__)
+    for command, run in ((frames_parser, frames), (receive_parser, receive)):
         command.add_argument("--events", type=_positive, default=4000, help="per stream")
         command.add_argument("--rounds", type=_positive, default=20, help="the fastest one counts")
         command.add_argument("--chunk", type=_positive, action="append", help="bytes; can be repeated")
         command.set_defaults(run=run)
+    receive_parser.add_argument(
+        "--protocol", choices=STREAMS, action="append", help="all by default; can be repeated"
+    )
     command = commands.add_parser("memory", help=memory.__doc__)
     command.add_argument(
         "--events", type=_positive, default=40, help="of the answer that is half received"

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from sse_machines import MESSAGES, FrameReader, Receiver
+from sse_machines import CHAT, MESSAGES, RESPONSES, FrameReader, Receiver
 
 Work = Callable[[list[bytes]], "int | list[Any]"]
 """Takes chunks; returns the events, or only their number."""
@@ -42,26 +42,38 @@ def frames(line_end: bytes) -> dict[str, Work | None]:
     }
 
 
-def receive() -> dict[str, Work | None]:
-    """Contenders that make values or events of a Messages stream; None for one not installed."""
+PROTOCOLS = {protocol.name: protocol for protocol in (CHAT, RESPONSES, MESSAGES)}
+
+
+def receive(protocol: str) -> dict[str, Work | None]:
+    """Contenders that make values or events of a stream; None for one not installed."""
     return {
-        OURS: receive_events,
+        OURS: lambda chunks: receive_events(protocol, chunks),
         FLOOR: lambda chunks: _split_and_load(chunks, json.loads),
         HTTPX_SSE: _if_installed(_httpx_sse_values),
     }
 
 
-def receive_with_orjson() -> dict[str, Work | None]:
+def receive_with_orjson(protocol: str) -> dict[str, Work | None]:
     """Contenders that do the same with another JSON parser."""
     return {
-        f"{OURS}, orjson": _if_installed(_receive_with_orjson),
+        f"{OURS}, orjson": _if_installed(lambda: _receive_with_orjson(protocol)),
         FLOOR_ORJSON: _if_installed(_floor_with_orjson),
     }
 
 
-def slow_receive() -> dict[str, Work | None]:
+def slow_receive(protocol: str) -> dict[str, Work | None]:
     """Contenders that are better given fewer events."""
-    return {"anthropic Stream": _if_installed(_anthropic_events)}
+    package, event_type = _SDK_TYPES[protocol]
+    return {f"{package} Stream": _if_installed(lambda: _sdk_events(package, event_type))}
+
+
+_SDK_TYPES = {
+    "chat": ("openai", "chat.ChatCompletionChunk"),
+    "responses": ("openai", "responses.ResponseStreamEvent"),
+    "messages": ("anthropic", "RawMessageStreamEvent"),
+}
+"""The package of the vendor, and what its raw stream gives, inside of its ``types``."""
 
 
 def _if_installed(make: Callable[[], Work]) -> Work | None:
@@ -82,9 +94,11 @@ def read_frames(chunks: list[bytes]) -> int:
     return count
 
 
-def receive_events(chunks: list[bytes], loads: Callable[[str], Any] | None = None) -> list[Any]:
+def receive_events(
+    protocol: str, chunks: list[bytes], loads: Callable[[str], Any] | None = None
+) -> list[Any]:
     """Receive all events of this package, and keep them."""
-    receiver = Receiver(MESSAGES, loads=loads)
+    receiver = Receiver(PROTOCOLS[protocol], loads=loads)
     events: list[Any] = []
     for chunk in chunks:
         receiver.receive_data(chunk)
@@ -95,9 +109,9 @@ def receive_events(chunks: list[bytes], loads: Callable[[str], Any] | None = Non
     return events
 
 
-def _receive_with_orjson() -> Work:
+def _receive_with_orjson(protocol: str) -> Work:
     loads = import_module("orjson").loads
-    return lambda chunks: receive_events(chunks, loads)
+    return lambda chunks: receive_events(protocol, chunks, loads)
 
 
 def _split(chunks: list[bytes], blank: bytes) -> int:
@@ -115,7 +129,9 @@ def _split_and_load(chunks: list[bytes], loads: Callable[[bytes], Any]) -> list[
     for chunk in chunks:
         *blocks, rest = (rest + chunk).split(b"\n\n")
         for block in blocks:
-            values.append(loads(block[block.index(b"data: ") + 6 :]))  # noqa: PERF401
+            data = block[block.index(b"data: ") + 6 :]
+            if data != b"[DONE]":
+                values.append(loads(data))
     return values
 
 
@@ -152,7 +168,7 @@ def _httpx_sse_values() -> Work:
         for chunk in chunks:
             for line in lines.decode(text.decode(chunk)):
                 event = events.decode(line)
-                if event is not None:
+                if event is not None and event.data != "[DONE]":
                     values.append(json.loads(event.data))
         return values
 
@@ -164,18 +180,22 @@ def _sdk_frames(package: str) -> Work:
     return lambda chunks: sum(1 for _ in new_decoder().iter_bytes(iter(chunks)))
 
 
-def _anthropic_events() -> Work:
-    """The typed stream of the SDK, over a response that never had a connection."""
+def _sdk_events(package: str, event_type: str) -> Work:
+    """The typed stream of an SDK, over a response that never had a connection."""
     httpx2 = import_module("httpx2")
-    anthropic = import_module("anthropic")
-    new_stream = import_module("anthropic._streaming").Stream
-    event_type = import_module("anthropic.types").RawMessageStreamEvent
+    sdk = import_module(package)
+    new_stream = import_module(f"{package}._streaming").Stream
+    cast_to: Any = import_module(f"{package}.types")
+    for name in event_type.split("."):
+        cast_to = getattr(cast_to, name)
     transport = httpx2.MockTransport(lambda _: httpx2.Response(200))
-    client = anthropic.Anthropic(api_key="none", http_client=httpx2.Client(transport=transport))
+    new_client = {"openai": "OpenAI", "anthropic": "Anthropic"}[package]
+    http_client = httpx2.Client(transport=transport)
+    client = getattr(sdk, new_client)(api_key="none", http_client=http_client)
     request = httpx2.Request("POST", "https://example.invalid/")
 
     def work(chunks: list[bytes]) -> list[Any]:
         response = httpx2.Response(200, content=iter(chunks), request=request)
-        return list(new_stream(cast_to=event_type, response=response, client=client))
+        return list(new_stream(cast_to=cast_to, response=response, client=client))
 
     return work

@@ -15,6 +15,28 @@ from typing import Any, NamedTuple
 _WORDS = (" the", " state", " of", " a", " machine", " follows", " from", " its", " events", ",", " and")
 _FRAMING = 6
 """Events of a Messages stream that are no deltas."""
+_CHAT_FRAMING = 4
+_RESPONSE_FRAMING = 8
+_ITEM_ID = "msg_0f1e2d3c4b5a69788796a5b4c3d2e1f0"
+_CHUNK = {
+    "id": "chatcmpl-0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+    "object": "chat.completion.chunk",
+    "created": 1767225600,
+    "model": "gpt-bench",
+    "service_tier": "default",
+}
+_RESPONSE = {
+    "id": "resp_0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+    "object": "response",
+    "created_at": 1767225600,
+    "status": "in_progress",
+    "model": "gpt-bench",
+    "output": [],
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "usage": None,
+}
 
 
 class Stream(NamedTuple):
@@ -66,8 +88,53 @@ def messages(events: int) -> Iterator[tuple[str | None, Any]]:
     yield _named("message_stop")
 
 
-STREAMS: dict[str, Callable[[int], Iterator[tuple[str | None, Any]]]] = {"messages": messages}
-"""By name: a function from a number of events to (event name or None, JSON value) pairs."""
+def chat(events: int) -> Iterator[tuple[str | None, Any]]:
+    """Chat Completions: one choice of text, about 230 bytes an event."""
+    yield _chunk({"role": "assistant", "content": "", "refusal": None})
+    for number in range(max(1, events - _CHAT_FRAMING)):
+        yield _chunk({"content": _WORDS[number % len(_WORDS)]})
+    yield _chunk({}, "stop")
+    usage = {"prompt_tokens": 9, "completion_tokens": events, "total_tokens": events + 9}
+    yield None, {**_CHUNK, "choices": [], "usage": usage}
+    yield None, "[DONE]"
+
+
+def _chunk(delta: Any, finish: str | None = None) -> tuple[None, Any]:
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+    return None, {**_CHUNK, "choices": [choice], "usage": None}
+
+
+def responses(events: int) -> Iterator[tuple[str | None, Any]]:
+    """OpenAI Responses: one message with one part, about 200 bytes an event."""
+    for number, (kind, members) in enumerate(_response_events(events)):
+        yield kind, {"type": kind, "sequence_number": number, **members}
+
+
+def _response_events(events: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    texts = [_WORDS[number % len(_WORDS)] for number in range(max(1, events - _RESPONSE_FRAMING))]
+    item: dict[str, Any] = {"id": _ITEM_ID, "type": "message", "role": "assistant", "content": []}
+    part = {"type": "output_text", "annotations": [], "text": ""}
+    place = {"item_id": _ITEM_ID, "output_index": 0, "content_index": 0}
+    yield "response.created", {"response": _RESPONSE}
+    yield "response.in_progress", {"response": _RESPONSE}
+    yield "response.output_item.added", {"output_index": 0, "item": item}
+    yield "response.content_part.added", {**place, "part": part}
+    for text in texts:
+        yield "response.output_text.delta", {**place, "delta": text, "logprobs": []}
+    part = {**part, "text": "".join(texts)}
+    item = {**item, "content": [part]}
+    yield "response.output_text.done", {**place, "text": part["text"], "logprobs": []}
+    yield "response.content_part.done", {**place, "part": part}
+    yield "response.output_item.done", {"output_index": 0, "item": item}
+    yield "response.completed", {"response": {**_RESPONSE, "status": "completed", "output": [item]}}
+
+
+STREAMS: dict[str, Callable[[int], Iterator[tuple[str | None, Any]]]] = {
+    "chat": chat,
+    "responses": responses,
+    "messages": messages,
+}
+"""By name: a function from a number of events to (event name or None, JSON value or raw text) pairs."""
 
 _MESSAGE: dict[str, Any] = {
     "id": "msg_0123456789abcdefghijklmn",
@@ -87,5 +154,6 @@ def _named(name: str, **fields: Any) -> tuple[str, Any]:
 
 def _block(event: str | None, data: Any, line_end: bytes) -> bytes:
     lines = [] if event is None else [b"event: " + event.encode()]
-    lines.append(b"data: " + json.dumps(data, separators=(",", ":")).encode())
+    text = data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))
+    lines.append(b"data: " + text.encode())
     return line_end.join([*lines, b"", b""])

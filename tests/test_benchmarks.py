@@ -9,7 +9,7 @@ from benchmarks.__main__ import main
 from benchmarks.steps import SHAPES
 from benchmarks.streams import STREAMS, stream
 from benchmarks.timing import Job, measure
-from sse_machines import MESSAGES, FrameReader, Outcome, Receiver
+from sse_machines import FrameReader, Outcome, Receiver
 
 QUICK = ["--events", "30", "--rounds", "1", "--chunk", "50", "--chunk", "1000"]
 
@@ -30,9 +30,12 @@ def test_frames(output: str) -> None:
 
 @pytest.mark.parametrize("output", [["receive", *QUICK]], indirect=True)
 def test_receive(output: str) -> None:
-    names = contenders.receive() | contenders.slow_receive() | contenders.receive_with_orjson()
-    for name in names:
-        assert output.count(f"\n{name} ") == 1
+    for protocol in STREAMS:
+        assert f"receive: {protocol}, " in output
+    for name in contenders.receive("chat") | contenders.receive_with_orjson("chat"):
+        assert output.count(f"\n{name} ") == len(STREAMS)
+    assert output.count("\nopenai Stream ") == 2
+    assert output.count("\nanthropic Stream ") == 1
 
 
 @pytest.mark.parametrize("output", [["memory", "--events", "10", "--count", "10"]], indirect=True)
@@ -90,9 +93,10 @@ def test_streams(name: str, line_end: bytes) -> None:
     assert made.body.startswith(made.first_half)
 
 
-def test_the_messages_stream_is_legal() -> None:
-    receiver = Receiver(MESSAGES, strict=True)
-    receiver.receive_data(stream("messages", 30).body)
+@pytest.mark.parametrize("name", STREAMS)
+def test_the_streams_are_legal(name: str) -> None:
+    receiver = Receiver(contenders.PROTOCOLS[name], strict=True)
+    receiver.receive_data(stream(name, 30).body)
     receiver.receive_eof()
 
     assert len(list(receiver)) == 31

@@ -113,6 +113,109 @@ def test_decode_strictly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert shown[-1] == "outcome: protocol_error"
 
 
+@pytest.mark.parametrize("name", ["chat", "responses", "messages"])
+def test_decode_finds_out_the_protocol(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["decode", "--sample", name, "--strict"]) == 0
+    found = lines(capsys)
+    assert cli.main(["decode", "--sample", name, "--strict", "--protocol", name]) == 0
+    assert lines(capsys) == found
+    assert found[-1] == "outcome: completed"
+
+
+def test_decode_a_chat_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["decode", "--sample", "chat"]) == 0
+    shown = lines(capsys)
+    assert shown[1] == 'chat.completion.chunk 0 "Let me "'
+    assert shown[0] == 'chat.completion.chunk 0 {"role": "assistant", "content": "", "refusal": null}'
+    assert "chat.completion.chunk 0 {} tool_calls" in shown
+    assert shown[-3].startswith('chat.completion.chunk {"prompt_tokens": 31')
+    assert shown[-2:] == ["[DONE]", "outcome: completed"]
+
+
+def test_decode_responses_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["decode", "--sample", "responses"]) == 0
+    shown = lines(capsys)
+    assert shown[0] == 'response.created     {"id": "resp_sample", "status": "in_progress"}'
+    assert 'response.output_text.delta 1 "msg_sample" 0 "over Oslo"' in shown
+    assert '"usage": {"input_tokens": 31' in shown[-2]
+
+
+def test_decode_the_wrong_protocol(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["decode", "--sample", "chat", "--protocol", "messages"]) == 1
+    assert lines(capsys) == [
+        "error  wrong_protocol: this looks like chat, not messages",
+        "outcome: protocol_error",
+    ]
+
+
+@pytest.fixture
+def recordings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.chdir(tmp_path)
+    streams = {
+        "right": wire.ANSWER,
+        "deviant": wire.start()
+        + wire.text(0, "a")
+        + wire.text(0, "b")
+        + wire.message_delta()
+        + wire.STOP,
+        "dropped": wire.ANSWER + wire.PING + wire.PING,
+        "failed": INTERRUPTED,
+        "cut": wire.ANSWER[:900],
+        "page": b"<html>",
+    }
+    for name, stream in streams.items():
+        Path(name).write_bytes(stream)
+    return list(streams)
+
+
+def test_check(recordings: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", *recordings]) == 1
+    *shown, summary = lines(capsys)
+    assert shown[:4] == [
+        "ok    right: messages, completed, 16 events",
+        "ok    deviant: messages, completed, 5 events, delta_without_start x 1, block_left_open x 1",
+        "ok    dropped: messages, completed, 18 events, event_after_stop x 2",
+        "WRONG failed: messages, failed, 3 events, delta_without_start x 1",
+    ]
+    assert shown[4].startswith("WRONG cut: messages, truncated, ")
+    assert "truncated: eof" in shown[4]
+    assert shown[5].startswith("WRONG page: undecided, not_sse, 0 events, not an event stream")
+    assert summary == "6 files, 3 right, 3 wrong"
+
+
+@pytest.mark.usefixtures("recordings")
+def test_check_strictly(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "--strict", "right", "deviant"]) == 1
+    assert [line[:5] for line in lines(capsys)] == ["ok   ", "WRONG", "2 fil"]
+    assert cli.main(["check", "--strict", "right"]) == 0
+    assert lines(capsys)[-1] == "1 files, 1 right, 0 wrong"
+
+
+@pytest.mark.usefixtures("recordings")
+def test_check_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "--json", "deviant", "cut"]) == 1
+    deviant, cut, summary = objects(capsys)
+    assert deviant == {
+        "file": "deviant",
+        "protocol": "messages",
+        "outcome": "completed",
+        "events": 5,
+        "violations": {"delta_without_start": 1, "block_left_open": 1},
+        "error": None,
+        "right": True,
+    }
+    assert cut["error"]["code"] == "truncated"
+    assert summary == {"files": 2, "right": 1, "wrong": 1}
+
+
+def test_check_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(wire.ANSWER)))
+    assert cli.main(["check", "-"]) == 0
+    assert lines(capsys)[0].startswith("ok    -: messages, completed")
+
+
 def test_strangers_cannot_move_the_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "hostile.sse"
     path.write_bytes(": \x1b[2J\x9b\n".encode() + wire.start() + wire.text(0, "\x1b]0;x\x07\ud800"))
@@ -130,7 +233,11 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 @pytest.mark.parametrize(
     "arguments",
-    [["decode", "no/such/file"], ["draw", "messages", "--table", "none"]],
+    [
+        ["decode", "no/such/file"],
+        ["check", "no/such/file"],
+        ["draw", "messages", "--table", "none"],
+    ],
 )
 def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(arguments) == 2
@@ -154,6 +261,14 @@ def test_draw(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["draw", "messages", "--table", "block"]) == 0
     assert capsys.readouterr().out == block
     assert "IN_BLOCK --> BETWEEN : content_block_stop" in stream
+
+
+@pytest.mark.parametrize("name", cli.PROTOCOLS)
+def test_draw_every_table(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    protocol = cli.PROTOCOLS[name]
+    for table, diagram in zip(protocol.tables, protocol.mermaid(), strict=True):
+        assert cli.main(["draw", name, "--table", table.name]) == 0
+        assert capsys.readouterr().out == diagram
 
 
 COMMAND = [sys.executable, "-m", "sse_machines", "decode", "-"]
@@ -185,10 +300,19 @@ def test_a_reader_that_leaves_ends_it_quietly() -> None:
     assert process.returncode == 141
 
 
+# Whoever runs the tests in the background may have interrupts switched off, and children inherit that.
+INTERRUPTIBLE = [
+    sys.executable,
+    "-c",
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "from sse_machines.cli import main; sys.exit(main(['decode', '-']))",
+]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals are different there")
 def test_an_interrupt_ends_it_quietly() -> None:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(COMMAND, **pipes) as process:  # type: ignore[call-overload]
+    with subprocess.Popen(INTERRUPTIBLE, **pipes) as process:  # type: ignore[call-overload]
         process.stdin.write(wire.start())
         process.stdin.flush()
         process.stdout.readline()

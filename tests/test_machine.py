@@ -30,6 +30,7 @@ ROOM = Table(
     {SHUT: {"enter": OPEN}, OPEN: {"enter": OPEN, "leave": GONE}, GONE: {}},
     {GONE: {"enter": Drop("gone", "a reason")}},
     closed=GONE,
+    rising=True,
 )
 
 
@@ -212,3 +213,59 @@ def test_states_and_symbols() -> None:
 def test_a_state_that_is_no_state_is_an_error_at_once() -> None:
     with pytest.raises(KeyError):
         Table("bad", {SHUT: {"open": OPEN}}, {})
+
+
+HALL = Table(
+    "hall",
+    {SHUT: {"enter": OPEN}, OPEN: {"enter": OPEN, "leave": GONE}, GONE: {"enter": GONE}},
+    {SHUT: {"knock": To(OPEN, "knocked", "a reason"), "ring": Drop("rang", "a reason")}},
+    closed=GONE,
+)
+
+
+def test_a_closed_key_begins_anew_where_keys_do_not_rise() -> None:
+    m = Machine((HALL,))
+    key = (3, "any")
+    assert m.step((("hall", key, "enter"), ("hall", key, "leave"))) == []
+    assert m.state("hall", key) is SHUT
+    assert list(m.open_keys("hall")) == []
+
+
+def test_each_move_is_judged_as_if_those_before_it_had_been_made() -> None:
+    m = Machine((HALL,))
+    assert m.judge((("hall", 0, "enter"), ("hall", 0, "leave"), ("hall", 0, "enter"))) == []
+    first, second = m.judge((("hall", 0, "knock"), ("hall", 0, "knock")))
+    assert (first.state, second.state) == (SHUT, OPEN)
+    assert m.state("hall", 0) is SHUT
+    # Another key has a row of its own.
+    (finding,) = m.judge((("hall", 0, "enter"), ("hall", 1, "leave")))
+    assert (finding.key, finding.state) == (1, SHUT)
+
+
+def test_keys_can_begin_in_another_row() -> None:
+    m = Machine((HALL, DOOR))
+    m.step((("hall", 0, "enter"),))
+    m.begin("hall", GONE)
+    assert m.state("hall", 0) is OPEN
+    assert m.state("hall", 1) is GONE
+    assert m.state("door") is SHUT
+    copy = Machine((HALL, DOOR))
+    copy.load(m.dump())
+    assert (copy.state("hall", 0), copy.state("hall", 1)) == (OPEN, GONE)
+
+
+def test_beginning_in_another_row_is_judged_again() -> None:
+    m = Machine((HALL,))
+    moves = (("hall", 0, "enter"),)
+    m.begin("hall", GONE)
+    m.step(moves)
+    assert m.settled is moves
+    m.begin("hall", SHUT)
+    assert m.settled is None
+
+
+def test_where_a_symbol_leads() -> None:
+    assert HALL.after(SHUT, "enter") is OPEN
+    assert HALL.after(SHUT, "knock") is OPEN
+    assert HALL.after(SHUT, "ring") is SHUT
+    assert HALL.after(SHUT, "leave") is SHUT

@@ -27,6 +27,7 @@ def test_the_blocks_are_found() -> None:
     assert [language for language, _ in BLOCKS] == [
         *["sh", "sh"],
         *["python", "text"],
+        *["python", "text"],
         "mermaid",
         *["python", "text"],
     ]

@@ -1,4 +1,4 @@
-"""Bytes of Anthropic Messages events, for tests that need a stream."""
+"""Bytes of Anthropic Messages events, and reading of any protocol, for tests that need a stream."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sse_machines import MESSAGES, ProtocolError, Receiver, Violation
+from sse_machines._protocol import Protocol
 
 
 def event(kind: str, **members: Any) -> bytes:
@@ -81,14 +82,21 @@ ANSWER = (
 
 
 def receive(
-    chunks: bytes | Iterable[bytes], *, clean: bool = True, **options: Any
+    chunks: bytes | Iterable[bytes],
+    *,
+    protocol: Protocol[Any] = MESSAGES,
+    clean: bool = True,
+    **options: Any,
 ) -> tuple[Receiver[Any], list[Any]]:
     """Everything a receiver gives out, the exception last if there is one."""
-    receiver = Receiver(MESSAGES, **options)
-    return receiver, list(_receive(receiver, chunks, clean=clean))
+    receiver = Receiver(protocol, **options)
+    return receiver, list(drain(receiver, chunks, clean=clean))
 
 
-def _receive(receiver: Receiver[Any], chunks: bytes | Iterable[bytes], *, clean: bool) -> Iterator[Any]:
+def drain(
+    receiver: Receiver[Any], chunks: bytes | Iterable[bytes], *, clean: bool = True
+) -> Iterator[Any]:
+    """Feed a receiver to its end; the exception comes last if there is one."""
     try:
         for chunk in [chunks] if isinstance(chunks, bytes) else chunks:
             receiver.receive_data(chunk)

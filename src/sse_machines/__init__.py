@@ -1,9 +1,11 @@
 """State machines for streamed LLM answers: bytes in, judged events out, without any transport.
 
 See `Receiver` for a whole answer and `FrameReader` for the event stream alone. The events of each
-protocol live in a module of their own: `sse_machines.messages`.
+protocol live in a module of their own: `sse_machines.chat`, `sse_machines.responses` and
+`sse_machines.messages`.
 """
 
+from ._detect import detect
 from ._errors import (
     FrameTooLarge,
     LocalProtocolError,
@@ -15,10 +17,14 @@ from ._errors import (
 from ._frames import Frame, FrameReader, encode_frame
 from ._protocol import Comment, EndOfStream, Event, Outcome, Unknown, Violation
 from ._streams import Limits, Receiver
+from .chat import PROTOCOL as CHAT
 from .messages import PROTOCOL as MESSAGES
+from .responses import PROTOCOL as RESPONSES
 
 __all__ = [
+    "CHAT",
     "MESSAGES",
+    "RESPONSES",
     "Comment",
     "EndOfStream",
     "Event",
@@ -35,5 +41,6 @@ __all__ = [
     "StreamTruncated",
     "Unknown",
     "Violation",
+    "detect",
     "encode_frame",
 ]

@@ -10,15 +10,16 @@ Theory of operation:
 * An event is a tuple of *moves*, each the name of a table, a key in it, and a symbol. Most streams
   have one table for the stream itself (its only key is None) and one for the parts of the answer
   (blocks, items, tool calls), whose keys are indexes off the wire.
-* All moves are judged before any is applied, so a refused event changes nothing.
+* All moves are judged before any is applied, so a refused event changes nothing. Each is judged as if
+  those before it had been made.
 * ``legal`` cells are the published protocol and what its first party is seen to send. ``tolerated``
   cells are everything else that has a decision of its own: `To` accepts and reports, `Drop` reports
   and keeps the event out of the state, `Follow` accepts in silence what another table or an earlier
   report already covers, `Refuse` names an error. What is in neither is an illegal event.
 * Counters that need arithmetic are no tables. A protocol's grammar turns them into symbols first
   (``content_block_start[gap]``), and the tables decide what such a symbol means.
-* Keys of a table with a ``closed`` state are handed out in rising order. A key that reached that state
-  is forgotten; one number per table remembers that it was there.
+* A key that reached the ``closed`` state of its table is forgotten. Where keys are handed out in rising
+  order, one number per table remembers that it was there.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ import attrs
 Move = tuple[str, Any, str]
 """Table name, key, symbol."""
 
-Dump = tuple[dict[str, dict[Hashable, enum.Enum]], dict[str, int]]
+Dump = tuple[dict[str, dict[Hashable, enum.Enum]], dict[str, int], dict[str, enum.Enum]]
 
 ILLEGAL = "illegal_event"
 
@@ -130,7 +131,8 @@ class Table:
         name: How moves call the table.
         legal: State → symbol → next state. The first state is where every key begins.
         tolerated: State → symbol → cell.
-        closed: The state in which a key can be forgotten, for keys that only rise.
+        closed: The state in which a key is forgotten.
+        rising: Whether keys are numbers that begin in rising order, so that a forgotten one is known.
     """
 
     def __init__(
@@ -140,8 +142,10 @@ class Table:
         tolerated: Mapping[enum.Enum, Mapping[str, Cell]],
         *,
         closed: enum.Enum | None = None,
+        rising: bool = False,
     ) -> None:
         self.name = name
+        self.rising = rising
         self.legal = legal
         self.tolerated = tolerated
         self.rows = {state: Row(state, tolerated.get(state, {})) for state in legal}
@@ -154,6 +158,11 @@ class Table:
             )
         self.first = self.rows[next(iter(legal))]
         self.closed = None if closed is None else self.rows[closed]
+
+    def after(self, state: enum.Enum, symbol: str) -> enum.Enum:
+        """The state that a symbol leads to, or ``state`` itself where it is not accepted."""
+        row = self.rows[state]
+        return (row.get(symbol) or row.survived.get(symbol, row)).state
 
     @property
     def states(self) -> tuple[enum.Enum, ...]:
@@ -198,12 +207,14 @@ class Machine:
         tables: The law. Shared by all machines and never changed.
     """
 
-    __slots__ = ("_next", "_rows", "_tables", "settled")
+    __slots__ = ("_firsts", "_next", "_rows", "_tables", "settled")
 
     def __init__(self, tables: Iterable[Table]) -> None:
         self._tables = {table.name: table for table in tables}
-        self._rows: dict[str, dict[Hashable, Row]] = {name: {} for name in self._tables}
+        # Filled as they are needed: most streams use few of the tables.
+        self._rows: dict[str, dict[Hashable, Row]] = {}
         self._next: dict[str, int] = {}
+        self._firsts: dict[str, Row] = {}
         self.settled: tuple[Move, ...] | None = None
         """The moves that were made last, if they were legal and led nowhere.
 
@@ -221,11 +232,16 @@ class Machine:
 
     def open_keys(self, table: str) -> KeysView[Any]:
         """The keys of a table that have begun and not closed, in the order they began; a live view."""
-        return self._rows[table].keys()
+        return self._rows.get(table, _NO_ROWS).keys()
 
     def next_key(self, table: str) -> int:
         """One more than the highest key that was ever begun."""
         return self._next.get(table, 0)
+
+    def begin(self, table: str, state: enum.Enum) -> None:
+        """Let every key of a table that has not begun stand in another state than the first one."""
+        self._firsts[table] = self._tables[table].rows[state]
+        self.settled = None
 
     def step(self, moves: tuple[Move, ...]) -> list[Finding]:
         """Judge an event and, if every move is legal, make its moves.
@@ -244,13 +260,17 @@ class Machine:
         Moves behind one that is to be dropped are not looked at: the event gets no further.
         """
         findings: list[Finding] = []
+        ahead: dict[tuple[str, Any], Row] = {}
         for table, key, symbol in moves:
-            row = self._row(table, key)
-            if symbol not in row:
+            row = ahead.get((table, key)) or self._row(table, key)
+            to = row.get(symbol)
+            if to is None:
                 cell = row.tolerated.get(symbol, _UNKNOWN)
                 findings.append(Finding(table, key, row.state, symbol, cell, tuple(row)))
                 if isinstance(cell, Drop):
                     break
+                to = row.survived.get(symbol, row)
+            ahead[table, key] = to
         return findings
 
     def apply(self, moves: tuple[Move, ...]) -> None:
@@ -268,33 +288,38 @@ class Machine:
         states = {
             name: {key: row.state for key, row in rows.items()} for name, rows in self._rows.items()
         }
-        return states, dict(self._next)
+        firsts = {name: row.state for name, row in self._firsts.items()}
+        return states, dict(self._next), firsts
 
     def load(self, dump: Dump) -> None:
         """Stand where a machine with the same tables stood."""
-        states, self._next = dump
+        states, self._next, firsts = dump
         self.settled = None
+        for name, state in firsts.items():
+            self.begin(name, state)
         for name, keys in states.items():
             rows = self._tables[name].rows
             self._rows[name] = {key: rows[state] for key, state in keys.items()}
 
     def _row(self, table: str, key: Any) -> Row:
-        row = self._rows[table].get(key)
+        row = self._rows.get(table, _NO_ROWS).get(key)
         if row is not None:
             return row
         law = self._tables[table]
-        if law.closed is not None and key < self.next_key(table):
+        if law.rising and law.closed is not None and key < self.next_key(table):
             return law.closed
-        return law.first
+        return self._firsts.get(table, law.first)
 
     def _put(self, table: str, key: Any, row: Row) -> None:
         law = self._tables[table]
-        if law.closed is not None:
+        rows = self._rows.setdefault(table, {})
+        if law.rising:
             self._next[table] = max(self.next_key(table), key + 1)
-            if row is law.closed:
-                self._rows[table].pop(key, None)
-                return
-        self._rows[table][key] = row
+        if row is law.closed:
+            rows.pop(key, None)
+        else:
+            rows[key] = row
 
 
+_NO_ROWS: dict[Hashable, Row] = {}
 _UNKNOWN = Refuse(ILLEGAL, "no table has a decision for this")

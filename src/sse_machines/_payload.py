@@ -30,6 +30,10 @@ Loads = Callable[[str], Any]
 MAX_DEPTH = 128
 """Deepest nesting of arrays and objects that is parsed."""
 
+_TOO_SHORT = 2 * MAX_DEPTH
+"""Most characters that cannot nest too deep: every bracket needs its partner, and the parser's own
+complaint about one without comes no deeper than this."""
+
 _NOT_A_BRACKET = re.compile(r"[^\[\]{}]+")
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 
@@ -64,8 +68,7 @@ def loads(text: str) -> Any:
     Raises:
         PayloadError: The text is not JSON, or too deep.
     """
-    # Fewer than MAX_DEPTH characters cannot nest deeper than that.
-    if len(text) > MAX_DEPTH and text.count("[") + text.count("{") > MAX_DEPTH:
+    if len(text) > _TOO_SHORT and text.count("[") + text.count("{") > MAX_DEPTH:
         _refuse_depth(text)
     try:
         value, end = _scan_once(text, 0)
@@ -90,7 +93,7 @@ def loads_with(parser: Loads) -> Loads:
 
 
 def _guarded(parser: Loads, text: str) -> Any:
-    if len(text) > MAX_DEPTH and text.count("[") + text.count("{") > MAX_DEPTH:
+    if len(text) > _TOO_SHORT and text.count("[") + text.count("{") > MAX_DEPTH:
         _refuse_depth(text)
     if "NaN" in text or "Infinity" in text:
         # Parsers take them for numbers, or not; in a string they are harmless.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import enum
 import importlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Generic
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import attrs
 from typing_extensions import Self, TypeVar
@@ -20,12 +20,40 @@ from ._machine import Machine, Move, Table
 JSONObject = dict[str, Any]
 
 DONE_MARK = "[DONE]"
-"""The end mark of Chat Completions, and the symbol and name that it has in every protocol."""
+"""The end mark of Chat Completions, and the symbol that it has in every protocol."""
 EOF = "eof"
 EOF_INSIDE = "eof[inside an event]"
 """Symbols for the end of the input, the second one where it cuts an event in two."""
 UNKNOWN = "unknown"
 """What the symbols begin with that stand for everything that is not known by name."""
+MAX_INDEX = 65_535
+"""Highest index that is believed: an index is a key off the wire, never a size to allocate."""
+INDEX_RANGE = f"an index must be between 0 and {MAX_INDEX}"
+
+
+FAULTS = {
+    "malformed_payload": "the data is no JSON; it comes as an `Unknown` event",
+    "empty_data": "the data is empty; kept out, since some servers keep connections alive with it",
+    "malformed_event": "a member has a type that nobody could read on with; comes as `Unknown`",
+    "malformed_usage": "token counts that are no counts",
+    "missing_member": "members are missing that every published object has; seen from gateways",
+    "missing_index": "an index is missing, and counts as 0; seen from gateways that abbreviate",
+    "missing_type": "the payload has no type; the event name, or its error, tells it",
+    "missing_event_name": "the frame has no event name; seen from OpenRouter, Bedrock and others",
+    "event_name_mismatch": "event name and type differ; the type counts. Seen from agentgateway",
+    "unexpected_event_name": "an event name where the protocol has none",
+    "old_event_name": "an event has the name that it had before its release",
+    "content_not_string": "text comes as a list of parts; seen from Mistral",
+    "arguments_not_string": "the arguments of a tool come as JSON instead of its text",
+    "missing_usage": "the stop reason comes without the usage",
+    "flat_error": "an error lies flat in its event; seen from forks of llama.cpp",
+    "error_not_object": "an error is a text instead of an object; seen from gateways",
+    "unterminated_final_event": "the input ended cleanly where only the last blank line was missing",
+    "wrong_protocol": "the first event belongs to another protocol",
+    "frame_too_large": "one event needs more memory than allowed",
+    "not_an_event_stream": "the body is JSON, HTML or something binary",
+}
+"""Codes of what can be wrong with the form of an event, whatever state it comes in."""
 
 
 class Outcome(str, enum.Enum):
@@ -79,6 +107,8 @@ class WireEvent(Event):
             (for members that the class has no field for) and the fields, which win.
     """
 
+    tag: ClassVar[str] = "type"
+    """The member of the payload that has the wire's name of the event; empty if there is none."""
     wire_names: ClassVar[tuple[str, ...]] = ()
     payload: JSONObject = attrs.field(factory=dict, repr=False)
 
@@ -90,12 +120,26 @@ class WireEvent(Event):
     def __attrs_post_init__(self) -> None:
         given = {name: getattr(self, name) for name in self.wire_names}
         fields = {name: value for name, value in given.items() if value is not None}
-        object.__setattr__(self, "payload", {**self.payload, "type": self.type, **fields})
+        name = {self.tag: self.type} if self.tag else {}
+        object.__setattr__(self, "payload", {**self.payload, **name, **fields})
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Look up a field that a decoder left to those who ask for it, and keep it.
+
+            Python comes here only for a slot that was never filled.
+            """
+            if name not in self.wire_names:
+                raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+            value = self.payload.get(name)
+            object.__setattr__(self, name, value)
+            return value
 
     @property
     def extra(self) -> JSONObject:
         """The members of the payload that this class has no field for."""
-        known = ("type", *self.wire_names)
+        known = (self.tag, *self.wire_names)
         return {name: value for name, value in self.payload.items() if name not in known}
 
 
@@ -109,6 +153,13 @@ class Comment(Event):
 
     type: ClassVar[str] = "comment"
     text: str
+
+
+@attrs.frozen(kw_only=True)
+class Done(Event):
+    """The end mark ``data: [DONE]`` of Chat Completions; gateways put it behind other protocols, too."""
+
+    type: ClassVar[str] = DONE_MARK
 
 
 @attrs.frozen(kw_only=True)
@@ -177,6 +228,28 @@ class ErrorInfo:
     retryable: bool | None
     raw: Any
 
+    @classmethod
+    def of(cls, error: Any, retryable: Mapping[str | int, bool]) -> Self:
+        """Look at an error as it was sent.
+
+        Args:
+            error: An object with ``type``, ``code`` and ``message``, or whatever was sent instead.
+            retryable: What is known of a vendor's types and codes; the code is looked up first.
+        """
+        members = error if isinstance(error, dict) else {"message": error}
+        kind, code, message = members.get("type"), members.get("code"), members.get("message")
+        details = members.get("details")
+        if isinstance(details, dict):
+            code = details.get("error_code", code)
+        known = [retryable.get(name) for name in (code, kind) if isinstance(name, str | int)]
+        return cls(
+            type=kind if isinstance(kind, str) else None,
+            code=code if isinstance(code, str | int) else None,
+            message=message if isinstance(message, str) else "",
+            retryable=next((answer for answer in known if answer is not None), None),
+            raw=error,
+        )
+
 
 class Malformed(Exception):
     """A frame that is not what the protocol says it should be.
@@ -198,22 +271,21 @@ W = TypeVar("W", bound=WireEvent)
 E_co = TypeVar("E_co", bound=Event, covariant=True, default=Event)
 
 
-def wire_decoder(cls: type[W], **kinds: type) -> Callable[[JSONObject, str, bytes], W]:
+def wire_decoder(cls: type[W], **kinds: type | None) -> Callable[[JSONObject, str, bytes], W]:
     """Make the function that turns a payload into an event of a class, without calling the class.
 
     Args:
         cls: A wire event class.
-        kinds: Field → the exact type its value has to have. Other fields take any value, and None
-            where the payload lacks them.
+        kinds: Field → the exact type its value has to have. Other fields, and those whose type is
+            None, take any value, and None where the payload lacks them.
 
     Returns:
         (payload, name and bytes of the frame) → event, or `Malformed`. A frozen class sets its fields
         through ``object.__setattr__``; the slots' own setters do the same for a third of the price.
     """
     new = object.__new__
-    set_payload = getattr(cls, "payload").__set__  # noqa: B009 - the descriptor, not the value
-    set_raw = getattr(cls, "raw").__set__  # noqa: B009
-    fields = [(name, getattr(cls, name).__set__, kinds.get(name)) for name in cls.wire_names]
+    set_payload, set_raw = slot_setter(cls, "payload"), slot_setter(cls, "raw")
+    fields = [(name, slot_setter(cls, name), kinds.get(name)) for name in cls.wire_names]
 
     def decode(payload: JSONObject, frame_name: str, raw: bytes) -> W:
         event = new(cls)
@@ -249,6 +321,30 @@ def received(event: E, raw: bytes) -> E:
     return event
 
 
+def fault_of_counts(usage: Any, names: Iterable[str]) -> str:
+    """Say what is wrong with token counts, if anything: whoever adds them up must be able to trust them.
+
+    Args:
+        usage: An object of counts, or None where there is none.
+        names: The members that are counts; each may be missing or null.
+    """
+    if usage is None:
+        return ""
+    if type(usage) is not dict:
+        return "usage must be an object"
+    for name in names:
+        count = usage.get(name)
+        if count is not None and (type(count) is not int or count < 0):
+            return f"{name} must be a count"
+    return ""
+
+
+def slot_setter(cls: type, name: str) -> Callable[[Any, Any], None]:
+    """What fills a slot of a frozen class, without a look at its name."""
+    setter: Callable[[Any, Any], None] = getattr(cls, name).__set__
+    return setter
+
+
 _JSON_NAMES = {int: "an integer", str: "a string", dict: "an object", list: "an array"}
 
 
@@ -261,24 +357,37 @@ class Protocol(Generic[E_co]):
         module: Where the value can be found again, for pickles.
         tables: The law; the first table is the stream's own, its key is None.
         decode: (payload, name and bytes of the frame) → event. Raises `Malformed`.
+        recognises: (payload, name of the frame) → whether it can only belong to this protocol.
+        repeat: (data, name and bytes of the frame, machine, memory) → the event, if it goes on exactly
+            where the one before it stood, with the same moves; None says nothing. A shortcut: without
+            it, everything comes out the same.
+        learn: Event class → (event, machine, memory) → None: what makes ``repeat`` know the next one.
+            Asked after every event that was legal in all.
         moves: Event class → (event, machine, memory) → the moves that the event asks for.
-        remember: Event class → what its acceptance changes in the memory.
+        remember: Event class → (event, machine, memory) → None: what its acceptance changes in the
+            memory.
         memory: Makes what a stream has to remember beside the tables.
         outcomes: Final states and how a stream ends in them.
-        named: Whether every frame has to carry the event's type as its event name.
+        named: Whether every frame has to carry the event's type as its event name; if not, none may.
         error: The class of an error in the stream. It ends the answer whatever its form is.
+        resume: (machine, memory, number of the last event that came before) → None. Makes a stream
+            begin in the middle; None where the protocol knows no such thing.
     """
 
     name: str
     module: str
     tables: tuple[Table, ...]
     decode: Callable[[Any, str, bytes], E_co]
+    recognises: Callable[[Any, str], bool]
+    repeat: Callable[[str, str, bytes, Machine, Any], E_co | None]
+    learn: Mapping[type, Callable[[Any, Machine, Any], None]]
     moves: Mapping[type, Callable[[Any, Machine, Any], tuple[Move, ...]]]
-    remember: Mapping[type, Callable[[Any, Any], None]]
+    remember: Mapping[type, Callable[[Any, Machine, Any], None]]
     memory: Callable[[], Any]
     outcomes: Mapping[enum.Enum, Outcome]
     named: bool
     error: type[Event]
+    resume: Callable[[Machine, Any, int], None] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _protocol_of, (self.module,)

@@ -1,9 +1,9 @@
 """Receiver: bytes of one answer in, judged events out.
 
 This is where blame lives: the tables say what is legal, the receiver makes an event, a `Violation` or
-a `RemoteProtocolError` of what they say about a peer. It deliberately knows no protocol by name and no
-clock. Its other half, a sender that writes events as bytes and blames its caller, will ask the same
-tables the same questions.
+a `RemoteProtocolError` of what they say about a peer. It deliberately knows no clock and no protocol by
+name; what a stream looks like is asked of `_detect`. Its other half, a sender that writes events as
+bytes and blames its caller, will ask the same tables the same questions.
 
 The state moves when an event is taken, one event a call. So `Receiver.state` always belongs to the
 event in hand, and an error surfaces exactly where it stands in the stream.
@@ -14,15 +14,17 @@ from __future__ import annotations
 import contextlib
 import copy
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
 import attrs
 from typing_extensions import Self
 
+from ._detect import PROTOCOL as UNDECIDED, Recognised, recognise
 from ._errors import (
     SAMPLE_LENGTH,
     FrameTooLarge,
+    LocalProtocolError,
     NotAnEventStream,
     RemoteProtocolError,
     StreamTruncated,
@@ -36,6 +38,7 @@ from ._protocol import (
     EOF_INSIDE,
     UNKNOWN,
     Comment,
+    Done,
     E_co,
     EndOfStream,
     Event,
@@ -44,6 +47,7 @@ from ._protocol import (
     Protocol,
     Unknown,
     Violation,
+    WireEvent,
     received,
 )
 
@@ -94,6 +98,11 @@ class Receiver(Generic[E_co]):
         limits: What it is ready to keep.
         loads: A JSON parser to use instead of the standard library's, such as ``orjson.loads``. What
             is accepted stays the same.
+        starting_after: The number of the last event that came before, where the stream goes on in the
+            middle of an answer. Only Responses can: ``GET /responses/{id}?starting_after=…``.
+
+    Raises:
+        LocalProtocolError: The protocol's streams do not go on in the middle.
 
     A receiver is a plain value: it can be pickled and copied between any two calls, and the copy goes
     on identically.
@@ -125,6 +134,7 @@ class Receiver(Generic[E_co]):
         strict: bool = False,
         limits: Limits = _DEFAULT_LIMITS,
         loads: Loads | None = None,
+        starting_after: int | None = None,
     ) -> None:
         self._protocol = protocol
         self._strict = strict
@@ -132,6 +142,8 @@ class Receiver(Generic[E_co]):
         self._reader = FrameReader(max_event_size=limits.max_event_size)
         self._machine = Machine(protocol.tables)
         self._memory = protocol.memory()
+        if starting_after is not None:
+            self._resume(starting_after)
         # Frames that are read and not taken, last first.
         self._blocks: list[PlainBlock | Frame] = []
         self._last_event_id = ""
@@ -147,6 +159,21 @@ class Receiver(Generic[E_co]):
         self._over = False
         # The first frame that is not blank, while nothing shows that this is an event stream at all.
         self._head: bytes | None = b""
+
+    @classmethod
+    def detecting(
+        cls,
+        *,
+        strict: bool = False,
+        limits: Limits = _DEFAULT_LIMITS,
+        loads: Loads | None = None,
+    ) -> Receiver[Event]:
+        """Make a receiver that finds out by itself which protocol the answer is in.
+
+        Until a frame tells, its ``protocol`` is named ``"undecided"``; comments and unknown events are
+        given out as ever. The arguments are those of the class.
+        """
+        return Receiver(UNDECIDED, strict=strict, limits=limits, loads=loads)
 
     def receive_data(self, data: bytes | bytearray | memoryview) -> None:
         """Store bytes as they came from the transport. Moves nothing; an empty chunk is no end.
@@ -211,7 +238,7 @@ class Receiver(Generic[E_co]):
 
     @property
     def protocol(self) -> Protocol[E_co]:
-        """The protocol that is being read."""
+        """The protocol that is being read, as far as it is known."""
         return self._protocol
 
     @property
@@ -292,7 +319,7 @@ class Receiver(Generic[E_co]):
     def _remember(self, event: Event) -> None:
         remember = self._protocol.remember.get(type(event))
         if remember is not None:
-            remember(event, self._memory)
+            remember(event, self._machine, self._memory)
 
     def _take_frame(self, frame: Frame) -> E_co | None:
         """Take a frame that has more than a name and data, or less."""
@@ -321,29 +348,72 @@ class Receiver(Generic[E_co]):
             name, text = event_name.decode(), data.decode()
         except UnicodeDecodeError:
             return self._take_block(_block_of(Frame.parse(raw)))
+        event = self._protocol.repeat(text, name, raw, self._machine, self._memory)
+        return event if event is not None else self._take_data(raw, name, text)
+
+    def _take_data(self, raw: bytes, name: str, data: str) -> E_co | None:
+        """Take a frame that is no repetition of the one before it."""
         protocol = self._protocol
         try:
-            event = protocol.decode(self._loads(text), name, raw)
+            event = protocol.decode(self._loads(data), name, raw)
         except PayloadError as error:
-            return self._take_text(raw, name, text, error)
+            return self._take_text(raw, name, data, error)
         except Malformed as fault:
             return self._take_slowly(fault.event, [(fault.code, fault.message)])
-        if name != event.type and protocol.named:
-            return self._take_slowly(event, [])
-        machine = self._machine
-        moves = protocol.moves[type(event)](event, machine, self._memory)
-        if moves is not machine.settled:
-            if machine.step(moves):
-                return self._take_slowly(event, [])
-            self._remember(event)
-        return event
+        except Recognised as found:
+            self._become(cast("Protocol[E_co]", found.protocol))
+            return self._take_data(raw, name, data)
+        named_well = name == event.type if protocol.named else not name
+        if named_well and self._moved(event):
+            return event
+        return self._take_slowly(event, [])
+
+    def _moved(self, event: Event) -> bool:
+        """Make the moves of an event if that is all there is to say about it."""
+        if type(event) is Unknown:
+            return False
+        moves = self._protocol.moves[type(event)](event, self._machine, self._memory)
+        if self._machine.step(moves):
+            return False
+        self._remember(event)
+        learn = self._protocol.learn.get(type(event))
+        if learn is not None:
+            learn(event, self._machine, self._memory)
+        return True
+
+    def _become(self, protocol: Protocol[E_co]) -> None:
+        """Go on with the protocol that was found."""
+        self._protocol = protocol
+        self._machine = Machine(protocol.tables)
+        self._memory = protocol.memory()
+
+    def _resume(self, starting_after: int) -> None:
+        if self._protocol.resume is None:
+            raise LocalProtocolError(f"a stream of {self._protocol.name} cannot go on in the middle")
+        self._protocol.resume(self._machine, self._memory, starting_after)
+
+    def _refuse_another_protocol(self, event: Event) -> None:
+        """Fail if a stream begins with an event that only another protocol has."""
+        if type(event) is not Unknown or self.state is not self._protocol.tables[0].first.state:
+            return
+        other = recognise(event.payload, event.name)
+        if other is not None and other is not self._protocol:
+            self._fail(
+                RemoteProtocolError(
+                    f"wrong_protocol: this looks like {other.name}, not {self._protocol.name}",
+                    code="wrong_protocol",
+                    protocol=self._protocol.name,
+                    state=self.state,
+                    event=event,
+                    legal=self.legal(),
+                )
+            )
 
     def _take_text(self, raw: bytes, name: str, data: str, error: PayloadError) -> E_co | None:
         """Take a frame whose data is no JSON."""
-        is_done = data.strip(" \t") == DONE_MARK
-        event = received(Unknown(name=DONE_MARK if is_done else name or "message", data=data), raw)
-        if is_done:
-            return self._take_slowly(event, [])
+        if _is_done(data):
+            return self._take_slowly(received(Done(), raw), [])
+        event = received(Unknown(name=name or "message", data=data), raw)
         if not data:
             # Some servers keep a connection alive with these.
             return self._take_slowly(event, [("empty_data", "an event with empty data")], drop=True)
@@ -353,6 +423,7 @@ class Receiver(Generic[E_co]):
         self, event: Event, faults: list[tuple[str, str]], *, drop: bool = False
     ) -> E_co | None:
         """Take an event that is not simply legal: report what is wrong with it, or raise that."""
+        self._refuse_another_protocol(event)
         faults = faults + self._faults_of_name(event)
         moves = self._protocol.moves[type(event)](event, self._machine, self._memory)
         findings = [finding for finding in self._machine.judge(moves) if finding.cell.code]
@@ -376,15 +447,15 @@ class Receiver(Generic[E_co]):
     def _faults_of_name(self, event: Event) -> list[tuple[str, str]]:
         """Compare the event name of a frame with the type in its payload, which wins."""
         frame = event.frame
-        wire_name = event.type
-        if isinstance(event, Unknown):
-            if event.payload is None:
-                return []
-            wire_name = event.name
-        if not self._protocol.named or frame is None or frame.event == wire_name:
+        if frame is None or not isinstance(event, Unknown | WireEvent) or event.payload is None:
             return []
+        if not self._protocol.named:
+            return _faults_of_an_unnamed(event, frame.event)
+        wire_name = event.name if isinstance(event, Unknown) else event.type
         if not frame.event:
             return [("missing_event_name", f"a {wire_name} whose frame has no event name")]
+        if frame.event in (wire_name, isinstance(event, WireEvent) and event.payload.get("type")):
+            return []
         named = frame.event[:SAMPLE_LENGTH]
         return [("event_name_mismatch", f"a {wire_name} in a frame named {named!r}")]
 
@@ -408,9 +479,11 @@ class Receiver(Generic[E_co]):
         """The event of an unfinished block that lacks nothing but its blank line, if it may count."""
         if self._strict or not self._eof or tail.data is None or self.finished:
             return None
+        if _is_done(tail.data):
+            return received(Done(), tail.raw)
         try:
             return self._protocol.decode(self._loads(tail.data), tail.event or "", tail.raw)
-        except (PayloadError, Malformed):
+        except (PayloadError, Malformed, Recognised):
             return None
 
     def _close(self, symbol: str) -> E_co | None:
@@ -474,6 +547,18 @@ def _block_of(frame: Frame) -> PlainBlock:
     return frame.raw, (frame.event or "").encode(), (frame.data or "").encode(), b""
 
 
+def _is_done(data: str) -> bool:
+    """Whether data is the end mark: all of it, not only its beginning."""
+    return data.strip(" \t\r\n") == DONE_MARK
+
+
+def _faults_of_an_unnamed(event: Event, name: str | None) -> list[tuple[str, str]]:
+    """Judge an event name where the protocol has none: only errors and extensions carry one."""
+    if isinstance(event, Unknown) or name in (None, "", "message", event.type):
+        return []
+    return [("unexpected_event_name", f"a {event.type} in a frame named {name[:SAMPLE_LENGTH]!r}")]
+
+
 def _is_of_an_event_stream(frame: Frame) -> bool:
     # Comments behind junk prove nothing: a colon begins a line in many formats.
     return frame.raw.startswith(b":") or frame[1:5] != (None, None, None, None)
@@ -494,12 +579,18 @@ R = TypeVar("R", bound=RemoteProtocolError)
 
 def _violation(finding: Finding, event: Event | None, *, dropped: bool) -> Violation:
     place = finding.table if finding.key is None else f"{finding.table} {finding.key}"
+    # Symbols that begin with a dot end the wire name of the event's own family.
+    family = "" if event is None else event.type.rpartition(".")[0]
+    symbol, *legal = (
+        f"{family}{symbol}" if symbol.startswith(".") else symbol
+        for symbol in (finding.symbol, *finding.legal)
+    )
     return Violation(
         code=finding.cell.code,
-        message=(f"{finding.symbol} while the {place} is {finding.state.name} ({finding.cell.reason})"),
+        message=f"{symbol} while the {place} is {finding.state.name} ({finding.cell.reason})",
         state=finding.state,
         key=finding.key,
-        legal=_wire_names(finding.legal),
+        legal=_wire_names(legal),
         event=event,
         dropped=dropped,
     )
@@ -518,7 +609,7 @@ def _remote_error(violation: Violation, protocol: str, kind: type[R]) -> R:
     )
 
 
-def _wire_names(symbols: tuple[str, ...]) -> tuple[str, ...]:
+def _wire_names(symbols: Iterable[str]) -> tuple[str, ...]:
     """Symbols without their guards, each once; only those that name something on the wire."""
     names = dict.fromkeys(symbol.partition("[")[0] or symbol for symbol in symbols)
     return tuple(name for name in names if name != EOF and not name.startswith(UNKNOWN))

@@ -7,6 +7,7 @@ pipe do that.
 from __future__ import annotations
 
 import argparse
+import collections
 import contextlib
 import enum
 import importlib.resources
@@ -19,12 +20,14 @@ from typing import Any
 
 import attrs
 
+from ._detect import PROTOCOLS as ALL
 from ._errors import ProtocolError
-from ._protocol import EndOfStream, Event, Outcome, Protocol, Violation, WireEvent
+from ._protocol import Comment, EndOfStream, Event, Outcome, Protocol, Violation, WireEvent
 from ._streams import Receiver
-from .messages import PROTOCOL as MESSAGES
+from .chat import ChatCompletionChunk
+from .responses import LifecycleEvent
 
-PROTOCOLS: dict[str, Protocol[Any]] = {MESSAGES.name: MESSAGES}
+PROTOCOLS: dict[str, Protocol[Any]] = {protocol.name: protocol for protocol in ALL}
 
 _GOOD = (Outcome.COMPLETED, Outcome.COMPLETED_NO_DONE, Outcome.INCOMPLETE)
 _INTERRUPTED = 130
@@ -73,12 +76,28 @@ def _parser() -> argparse.ArgumentParser:
     )
     decode.add_argument("file", nargs="?", default="-", help="a recorded stream; - is standard input")
     decode.add_argument(
-        "--sample", action="store_true", help="read the sample that comes with the package"
+        "--sample",
+        nargs="?",
+        const="messages",
+        choices=_samples(),
+        metavar="NAME",
+        help=f"read a sample that comes with the package: {', '.join(_samples())}",
     )
-    decode.add_argument("--protocol", choices=PROTOCOLS, default=MESSAGES.name)
+    decode.add_argument("--protocol", choices=PROTOCOLS, help="the stream tells by itself otherwise")
     decode.add_argument("--json", action="store_true", help="one JSON object a line")
     decode.add_argument("--strict", action="store_true", help="end at the first deviation")
     decode.set_defaults(run=_decode)
+
+    check = commands.add_parser(
+        "check",
+        help="say of recorded streams whether they are right, a line a file",
+        description="Say of recorded streams how they end and where they deviate, a line a file.",
+        epilog="exit status: 0 all are right; 1 one is not; 2 wrong usage",
+    )
+    check.add_argument("file", nargs="+", help="a recorded stream; - is standard input")
+    check.add_argument("--strict", action="store_true", help="a stream that deviates is not right")
+    check.add_argument("--json", action="store_true", help="one JSON object a line")
+    check.set_defaults(run=_check)
 
     draw = commands.add_parser("draw", help="print a protocol's state diagram in Mermaid's language")
     draw.add_argument("protocol", choices=PROTOCOLS)
@@ -97,13 +116,13 @@ def _draw(options: argparse.Namespace) -> int:
 
 
 def _decode(options: argparse.Namespace) -> int:
-    receiver = Receiver(PROTOCOLS[options.protocol], strict=options.strict)
+    receiver = _receiver(options.protocol, strict=options.strict)
     show = _as_json if options.json else _as_text
     # What the terminal cannot show must not end the run.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        with _source(options) as source:
+        with _source(options.file, options.sample) as source:
             for event in _events(receiver, source):
                 # In text, the outcome has the last line in every case.
                 if options.json or not isinstance(event, EndOfStream):
@@ -119,6 +138,65 @@ def _decode(options: argparse.Namespace) -> int:
     return 0 if receiver.outcome in _GOOD else 1
 
 
+def _receiver(protocol: str | None, *, strict: bool) -> Receiver[Any]:
+    if protocol is None:
+        return Receiver.detecting(strict=strict)
+    return Receiver(PROTOCOLS[protocol], strict=strict)
+
+
+def _check(options: argparse.Namespace) -> int:
+    reports = []
+    for file in options.file:
+        try:
+            with _source(file) as source:
+                report = _report(file, source, strict=options.strict)
+        except OSError as error:
+            return _usage(str(error))
+        print(json.dumps(report) if options.json else _report_as_text(report))
+        reports.append(report)
+    wrong = sum(not report["right"] for report in reports)
+    summary = {"files": len(reports), "right": len(reports) - wrong, "wrong": wrong}
+    print(
+        json.dumps(summary) if options.json else ", ".join(f"{n} {what}" for what, n in summary.items())
+    )
+    return 1 if wrong else 0
+
+
+def _report(file: str, source: io.BufferedReader, *, strict: bool) -> dict[str, Any]:
+    """Read one stream to its end. Leniently, in either case, so that every deviation is counted."""
+    receiver: Receiver[Any] = Receiver.detecting()
+    events, error = 0, None
+    codes: collections.Counter[str] = collections.Counter()
+    try:
+        for event in _events(receiver, source):
+            if isinstance(event, Violation):
+                codes[event.code] += 1
+                events += event.dropped
+            else:
+                events += not isinstance(event, Comment | EndOfStream)
+    except ProtocolError as failure:
+        error = {"code": failure.code, "message": failure.message}
+    return {
+        "file": file,
+        "protocol": receiver.protocol.name,
+        "outcome": receiver.outcome,
+        "events": events,
+        "violations": dict(codes),
+        "error": error,
+        "right": receiver.outcome in _GOOD and not (strict and codes),
+    }
+
+
+def _report_as_text(report: dict[str, Any]) -> str:
+    violations: dict[str, int] = report["violations"]
+    parts = [f"{report['protocol']}, {report['outcome']}, {report['events']} events"]
+    parts += [f"{code} x {count}" for code, count in violations.items()]
+    if report["error"]:
+        parts.append(report["error"]["message"])
+    mark = "ok   " if report["right"] else "WRONG"
+    return _visible(f"{mark} {report['file']}: {', '.join(parts)}")
+
+
 def _events(receiver: Receiver[Any], source: io.BufferedReader) -> Iterator[Event]:
     while chunk := source.read1(_READ_SIZE):
         receiver.receive_data(chunk)
@@ -127,13 +205,25 @@ def _events(receiver: Receiver[Any], source: io.BufferedReader) -> Iterator[Even
     yield from receiver
 
 
-def _source(options: argparse.Namespace) -> contextlib.AbstractContextManager[Any]:
-    if options.sample:
+def _samples() -> list[str]:
+    """The names of the streams that come with the package."""
+    folder = importlib.resources.files("sse_machines") / "samples"
+    folders = {"": folder, "gateway/": folder / "gateway"}
+    return sorted(
+        prefix + file.name.removesuffix(".sse")
+        for prefix, place in folders.items()
+        for file in place.iterdir()
+        if file.name.endswith(".sse")
+    )
+
+
+def _source(file: str, sample: str | None = None) -> contextlib.AbstractContextManager[Any]:
+    if sample is not None:
         folder = importlib.resources.files("sse_machines") / "samples"
-        return (folder / f"{options.protocol}.sse").open("rb")
-    if options.file == "-":
+        return (folder / f"{sample}.sse").open("rb")
+    if file == "-":
         return contextlib.nullcontext(sys.stdin.buffer)
-    return open(options.file, "rb")  # noqa: PTH123 - the caller closes it
+    return open(file, "rb")  # noqa: PTH123 - the caller closes it
 
 
 def _usage(message: str) -> int:
@@ -145,12 +235,28 @@ def _as_text(event: Event) -> str:
     if isinstance(event, Violation):
         dropped = " (dropped)" if event.dropped else ""
         return _visible(f"! {event.code}: {event.message}{dropped}")
-    if isinstance(event, WireEvent):
+    if isinstance(event, ChatCompletionChunk):
+        words = [*map(_choice_as_text, event.choices), *([_words(event.usage)] if event.usage else [])]
+    elif isinstance(event, LifecycleEvent):
+        shown = {name: event.response.get(name) for name in _SHOWN if event.response.get(name)}
+        words = [_words(shown)]
+    elif isinstance(event, WireEvent):
         members = [getattr(event, name) for name in event.wire_names]
         words = [_words(member) for member in members if member is not None]
     else:
         words = [str(value) for name, value in _fields(event).items() if name != "payload"]
     return _visible(f"{event.type:20} {' '.join(words)}").rstrip()
+
+
+_SHOWN = ("id", "status", "error", "incomplete_details", "usage")
+"""What of a response is worth a line each time it is sent."""
+
+
+def _choice_as_text(choice: Any) -> str:
+    delta, reason = choice.get("delta") or {}, choice.get("finish_reason")
+    shown = delta["content"] if [*delta] == ["content"] else delta
+    end = f" {reason}" if reason else ""
+    return f"{choice.get('index', 0)} {json.dumps(shown, ensure_ascii=False)}{end}"
 
 
 def _words(value: Any) -> str:

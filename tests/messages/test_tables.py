@@ -1,8 +1,4 @@
-"""Every cell of the Messages tables, written down a second time by hand.
-
-Both roles will share the interpreter and the tables, and would agree on their mistakes; so the law is
-also here, in another shape: a line a symbol, a column a state.
-"""
+"""Every cell of the Messages tables, written down a second time by hand; see `tests.tables`."""
 
 from __future__ import annotations
 
@@ -11,11 +7,10 @@ import enum
 import pytest
 
 from sse_machines import MESSAGES
-from sse_machines._machine import Drop, Follow, Refuse, Table, To
+from sse_machines._machine import Table
 from sse_machines.messages import events, grammar
+from tests import tables
 
-# X: legal, to state X     ~X code: accepted and reported     .X: accepted in silence
-# -code: dropped           !code: refused by that name        !: an illegal event
 STREAM = """
 symbol                          | IDLE | BETWEEN | PREFILLED | IN_BLOCK | UNDECIDED | TAIL | STOPPED | ERRORED | ENDED
 message_start                   | BETWEEN | ~BETWEEN late_message_start | ~PREFILLED late_message_start | ~IN_BLOCK late_message_start | ~UNDECIDED late_message_start | ~TAIL late_message_start | -event_after_stop | -event_after_error | !
@@ -75,77 +70,23 @@ message_stop                           | ! | ~CLOSED block_left_open | ~CLOSED b
 """
 
 
-def parse(grid: str) -> dict[tuple[str, str], str]:
-    head, *lines = ([cell.strip() for cell in line.split("|")] for line in grid.strip().splitlines())
-    return {
-        (state, cells[0]): cell
-        for cells in lines
-        for state, cell in zip(head[1:], cells[1:], strict=True)
-    }
-
-
-def written(table: Table, state: enum.Enum, symbol: str) -> str:
-    """A cell of the real table in the grid's notation."""
-    if symbol in table.legal[state]:
-        return table.legal[state][symbol].name
-    match table.tolerated.get(state, {}).get(symbol):
-        case To(state=to, code=code):
-            return f"~{to.name} {code}"
-        case Follow(state=to):
-            return f".{to.name}"
-        case Drop(code=code):
-            return f"-{code}"
-        case Refuse(code=code):
-            return f"!{code}"
-        case _:
-            return "!"
-
-
-TABLES = [(grammar.STREAM, parse(STREAM)), (grammar.BLOCK, parse(BLOCK))]
+TABLES = [(grammar.STREAM, STREAM), (grammar.BLOCK, BLOCK)]
 IDS = [table.name for table, _ in TABLES]
 
 
-@pytest.mark.parametrize(("table", "expected"), TABLES, ids=IDS)
-def test_every_cell(table: Table, expected: dict[tuple[str, str], str]) -> None:
-    actual = {
-        (state.name, symbol): written(table, state, symbol)
-        for state in table.states
-        for symbol in table.symbols
-    }
-    assert actual == expected
+@pytest.mark.parametrize(("table", "grid"), TABLES, ids=IDS)
+def test_every_cell(table: Table, grid: str) -> None:
+    tables.check_every_cell(table, grid)
 
 
 @pytest.mark.parametrize("table", MESSAGES.tables, ids=IDS)
-def test_a_cell_is_legal_or_tolerated_but_not_both(table: Table) -> None:
-    for state, cells in table.tolerated.items():
-        assert not cells.keys() & table.legal[state].keys(), state
-
-
-@pytest.mark.parametrize("table", MESSAGES.tables, ids=IDS)
-def test_every_deviation_has_a_reason(table: Table) -> None:
-    cells = [cell for row in table.tolerated.values() for cell in row.values()]
-    assert cells
-    assert all(cell.reason for cell in cells)
-
-
-def reachable(table: Table, start: enum.Enum) -> set[enum.Enum]:
-    seen = {start}
-    while True:
-        steps = {to for state in seen for to in table.legal[state].values()}
-        steps |= {
-            cell.state
-            for state in seen
-            for cell in table.tolerated.get(state, {}).values()
-            if isinstance(cell, To | Follow)
-        }
-        if steps <= seen:
-            return seen
-        seen |= steps
+def test_the_shape(table: Table) -> None:
+    tables.check_the_shape(table)
 
 
 @pytest.mark.parametrize("table", MESSAGES.tables, ids=IDS)
 def test_every_state_can_be_reached(table: Table) -> None:
-    assert reachable(table, table.first.state) == set(table.states)
+    assert tables.reachable(table, table.first.state) == set(table.states)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +95,7 @@ def test_every_state_can_be_reached(table: Table) -> None:
     ids=IDS,
 )
 def test_every_state_can_end(table: Table, ends: set[enum.Enum]) -> None:
-    assert all(reachable(table, state) & ends for state in table.states)
+    assert all(tables.reachable(table, state) & ends for state in table.states)
 
 
 def test_the_symbols_of_the_stream_are_the_events() -> None:

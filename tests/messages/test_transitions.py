@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from sse_machines import MESSAGES, Event, ProtocolError, Receiver, Violation
-from tests import wire
+from sse_machines import MESSAGES, Event, Receiver
+from tests import transitions, wire
 
 OPEN_BLOCK = wire.block_start(0, text="")
 PREFIX = {
@@ -182,39 +182,14 @@ def test_every_event_is_expected_in_every_state() -> None:
 
 
 def in_state(state: str, *, strict: bool) -> Receiver[Event]:
-    receiver = Receiver(MESSAGES, strict=strict)
-    receiver.receive_data(PREFIX[state])
-    assert wire.codes(receiver) == []
-    assert receiver.state.name == state
-    return receiver
+    return transitions.in_state(MESSAGES, PREFIX[state], state, strict=strict)
 
 
 @pytest.mark.parametrize(("state", "event"), CELLS)
 def test_lenient(state: str, event: str) -> None:
-    receiver = in_state(state, strict=False)
-    receiver.receive_data(EVENTS[event])
-    seen: list[object] = []
-    mark = ""
-    try:
-        seen += receiver
-    except ProtocolError as error:
-        seen.append(error)
-        mark = "!"
-    if any(isinstance(item, Violation) and item.dropped for item in seen):
-        mark = "x"
-    assert [*mark.split(), *wire.codes(seen), receiver.state.name] == EXPECTED[state][event].split()
+    transitions.check_lenient(in_state(state, strict=False), EVENTS[event], EXPECTED[state][event])
 
 
 @pytest.mark.parametrize(("state", "event"), CELLS)
 def test_strict_raises_the_first_thing_that_lenient_reports(state: str, event: str) -> None:
-    receiver = in_state(state, strict=True)
-    receiver.receive_data(EVENTS[event])
-    code = next(word for word in EXPECTED[state][event].split() if word not in "!x")
-    if code.isupper():
-        assert wire.codes(receiver) == []
-        assert receiver.state.name == code
-        return
-    with pytest.raises(ProtocolError) as caught:
-        list(receiver)
-    assert caught.value.code == code
-    assert receiver.state.name == state
+    transitions.check_strict(in_state(state, strict=True), EVENTS[event], EXPECTED[state][event])

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing_extensions import assert_never, assert_type
 
 from sse_machines import (
+    CHAT,
     MESSAGES,
+    RESPONSES,
     Comment,
     EndOfStream,
+    Event,
     Outcome,
     Receiver,
     Unknown,
     Violation,
+    chat,
+    responses,
 )
 from sse_machines.messages import (
     AnyEvent,
@@ -25,6 +30,8 @@ from sse_machines.messages import (
     Ping,
 )
 from tests import wire
+from tests.chat import wire as chat_wire
+from tests.responses import wire as responses_wire
 
 
 def describe(event: AnyEvent) -> str:  # noqa: PLR0911 - one for each event
@@ -70,3 +77,83 @@ def test_every_event_is_matched() -> None:
     assert described[-4:] == ["tool_use 3", "message_stop", "event_after_stop", "completed"]
     assert describe(Error(error={"message": "m"})) == "m"
     assert describe(Unknown(name="n")) == "n"
+
+
+def describe_chat(event: chat.AnyEvent) -> str:
+    """Every event there is in Chat Completions."""
+    match event:
+        case chat.ChatCompletionChunk(choices=[{"delta": {"content": str(text)}}]):
+            return text
+        case chat.ChatCompletionChunk(choices=choices, usage=usage):
+            reasons = [choice.get("finish_reason") for choice in choices]
+            assert_type(usage, chat.Usage | None)
+            return f"{reasons} {(usage or {}).get('total_tokens')}"
+        case chat.Done() | Comment() | Unknown() | Violation() | EndOfStream():
+            return event.type
+        case chat.Error():
+            assert_type(event.chunk, chat.ChatCompletionChunk | None)
+            return event.info.message
+        case _:
+            assert_never(event)
+
+
+def test_every_chat_event_is_matched() -> None:
+    receiver = Receiver(CHAT)
+    receiver.receive_data(chat_wire.role() + chat_wire.text("hi") + chat_wire.ERROR)
+    assert_type(receiver.next_event(), chat.AnyEvent | None)
+    assert [describe_chat(event) for event in receiver] == ["hi", "m"]
+    receiver = Receiver(CHAT)
+    receiver.receive_data(chat_wire.finish(role="assistant") + chat_wire.USAGE + chat_wire.DONE)
+    assert [describe_chat(event) for event in receiver] == ["['stop'] None", "[] 66", "[DONE]"]
+
+
+def test_deltas_need_no_indexing() -> None:
+    receiver = Receiver(CHAT)
+    receiver.receive_data(chat_wire.delta(1, role="assistant", content="b", reasoning="r"))
+    (chunk,) = receiver
+    assert isinstance(chunk, chat.ChatCompletionChunk)
+    for index, delta in chunk.deltas:
+        assert_type(index, int)
+        assert_type(delta, chat.Delta)
+        assert (index, delta.get("content")) == (1, "b")
+    assert (chunk.text(1), chunk.reasoning(1), chunk.text()) == ("b", "r", "")
+
+
+def describe_response(event: responses.AnyEvent) -> str:  # noqa: PLR0911 - one for each role
+    """Every event there is in Responses, by its role."""
+    match event:
+        case responses.OutputTextDelta(delta=delta):
+            return delta
+        case responses.TextDelta(output_index=index, content_index=part, delta=delta):
+            assert_type((index, part), tuple[int, int])
+            return f"{index} {part} {delta}"
+        case responses.LifecycleEvent(response=response):
+            return f"{response.get('status')} {(response.get('usage') or {}).get('output_tokens')}"
+        case responses.OutputItemEvent(item=item):
+            return item.get("type", "")
+        case responses.InputDelta(delta=delta):
+            return delta or ""
+        case responses.ItemEvent(output_index=index):
+            return f"{event.type} {index}"
+        case responses.SequencedEvent():
+            return f"{event.type} {event.sequence_number}"
+        case Comment() | Unknown() | Violation() | EndOfStream():
+            return event.type
+        case _:
+            assert_never(event)
+
+
+def test_every_response_event_is_matched() -> None:
+    receiver = Receiver(RESPONSES)
+    receiver.receive_data(responses_wire.ANSWER)
+    assert_type(receiver.next_event(), responses.AnyEvent | None)
+    described = [describe_response(event) for event in receiver]
+    assert described[:5] == ["in_progress None", "message", "response.content_part.added 0", "h", "i"]
+    assert described[-1] == "completed None"
+
+
+def test_a_detecting_receiver_gives_events() -> None:
+    receiver = Receiver.detecting()
+    assert_type(receiver, Receiver[Event])
+    receiver.receive_data(chat_wire.role())
+    assert_type(receiver.next_event(), Event | None)

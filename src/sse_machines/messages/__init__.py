@@ -37,14 +37,19 @@ from .events import (
     ToolUseBlock,
     Usage,
     decode as _decode,
+    recognises as _recognises,
 )
 from .grammar import Block, State
+from .repeat import LEARN as _LEARN, repeat as _repeat
 
 PROTOCOL: Protocol[AnyEvent] = Protocol(
     name="messages",
     module=__name__,
     tables=(_grammar.STREAM, _grammar.BLOCK),
     decode=_decode,
+    recognises=_recognises,
+    repeat=_repeat,
+    learn=_LEARN,
     moves=_grammar.MOVES,
     remember=_grammar.REMEMBER,
     memory=_grammar.Memory,

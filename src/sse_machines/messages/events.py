@@ -15,6 +15,8 @@ import attrs
 from typing_extensions import NotRequired, TypedDict
 
 from .._protocol import (
+    INDEX_RANGE,
+    MAX_INDEX,
     Comment,
     EndOfStream,
     ErrorInfo,
@@ -23,13 +25,11 @@ from .._protocol import (
     Unknown,
     Violation,
     WireEvent,
+    fault_of_counts,
     malformed,
     unknown,
     wire_decoder,
 )
-
-MAX_INDEX = 65_535
-"""Highest block index that is believed: an index is a key off the wire, never a size to allocate."""
 
 StopReason = Literal[
     "end_turn",
@@ -308,16 +308,7 @@ class Error(WireEvent):
     @property
     def info(self) -> ErrorInfo:
         """The error in the same terms for all protocols."""
-        error = self.error if isinstance(self.error, dict) else {"message": self.error}
-        kind, message, details = error.get("type"), error.get("message"), error.get("details")
-        code = details.get("error_code") if isinstance(details, dict) else error.get("code")
-        return ErrorInfo(
-            type=kind if isinstance(kind, str) else None,
-            code=code if isinstance(code, str | int) else None,
-            message=message if isinstance(message, str) else "",
-            retryable=RETRYABLE.get(kind) if isinstance(kind, str) else None,
-            raw=self.error,
-        )
+        return ErrorInfo.of(self.error, RETRYABLE)
 
 
 AnyEvent = (
@@ -336,7 +327,7 @@ AnyEvent = (
 )
 """Everything that a receiver of this protocol can give out."""
 
-RETRYABLE = {
+RETRYABLE: dict[str | int, bool] = {
     "rate_limit_error": True,
     "api_error": True,
     "timeout_error": True,
@@ -358,6 +349,9 @@ DELTA_TEXTS = {
     "signature_delta": "signature",
 }
 """The delta types that carry text, and the member it is in."""
+
+_REQUIRED = ("id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage")
+"""The members that every published message has."""
 
 _COUNTS = (
     "input_tokens",
@@ -381,6 +375,17 @@ def decode(payload: Any, name: str, raw: bytes) -> AnyEvent:
     return decoder(payload, name, raw)
 
 
+def recognises(payload: Any, name: str) -> bool:
+    """Whether a frame can only belong to this protocol.
+
+    An error looks like one of Responses if it is numbered or flat.
+    """
+    kind = payload.get("type", name) if type(payload) is dict else None
+    if kind == Error.type:
+        return "sequence_number" not in payload and "error" in payload
+    return type(kind) is str and kind in _DECODERS
+
+
 def _decode_unnamed(payload: Any, name: str, raw: bytes) -> AnyEvent:
     """Decode what has no type that is known: flat errors, lost types, and events of the future."""
     if type(payload) is not dict:
@@ -392,7 +397,7 @@ def _decode_unnamed(payload: Any, name: str, raw: bytes) -> AnyEvent:
         if type(payload["type"]) is not str:
             raise malformed("type must be a string", payload, name, raw)
         return unknown(payload, name, raw)
-    decoder = _DECODERS.get(name)
+    decoder = _DECODERS.get(Error.type if payload.get("error") else name)
     if decoder is None:
         raise malformed("the payload has no type", payload, name, raw)
     raise Malformed("missing_type", "only the frame names the event", decoder(payload, name, raw))
@@ -400,6 +405,9 @@ def _decode_unnamed(payload: Any, name: str, raw: bytes) -> AnyEvent:
 
 def _decode_message_start(payload: JSONObject, name: str, raw: bytes) -> AnyEvent:
     event = _message_start(payload, name, raw)
+    missing = [member for member in _REQUIRED if member not in event.message]
+    if missing:
+        raise Malformed("missing_member", f"the message has no {', '.join(missing)}", event)
     return _with_counts(event, event.message.get("usage"))
 
 
@@ -412,31 +420,13 @@ def _decode_block_start(payload: JSONObject, name: str, raw: bytes) -> AnyEvent:
 
 
 def _decode_block_delta(payload: JSONObject, name: str, raw: bytes) -> AnyEvent:
-    """Decode the event that nearly all of a stream consists of; hence spelled out."""
-    try:
-        index, delta = payload["index"], payload["delta"]
-        text = delta[DELTA_TEXTS[delta["type"]]]
-    except (KeyError, TypeError):
-        return _decode_other_delta(payload, name, raw)
-    if type(text) is not str or type(index) is not int or not 0 <= index <= MAX_INDEX:
-        return _decode_other_delta(payload, name, raw)
-    event = _new(ContentBlockDelta)
-    _put_raw(event, raw)
-    _put_payload(event, payload)
-    _put_index(event, index)
-    _put_delta(event, delta)
-    return event
-
-
-def _decode_other_delta(payload: JSONObject, name: str, raw: bytes) -> AnyEvent:
-    """Decode a delta that carries no text, or is malformed."""
     event = _block_delta(payload, name, raw)
     _check_index(event.index, payload, name, raw)
     delta: Any = event.delta
     kind = delta.get("type")
     if type(kind) is not str:
         raise malformed("a delta must have a type", payload, name, raw)
-    if kind in DELTA_TEXTS:
+    if kind in DELTA_TEXTS and type(delta.get(DELTA_TEXTS[kind])) is not str:
         raise malformed(f"{DELTA_TEXTS[kind]} of a {kind} must be a string", payload, name, raw)
     return event
 
@@ -471,30 +461,15 @@ def _error(payload: JSONObject, name: str, raw: bytes) -> Error:
 
 def _check_index(index: int, payload: JSONObject, name: str, raw: bytes) -> None:
     if not 0 <= index <= MAX_INDEX:
-        raise malformed(_INDEX_RANGE, payload, name, raw)
+        raise malformed(INDEX_RANGE, payload, name, raw)
 
 
 def _with_counts(event: MessageStart | MessageDelta, usage: Any) -> AnyEvent:
-    """Report token counts that are none; whoever adds them up must be able to trust them."""
-    if usage is None:
-        return event
-    if type(usage) is not dict:
-        raise Malformed("malformed_usage", "usage must be an object", event)
-    for name in _COUNTS:
-        count = usage.get(name)
-        if count is not None and (type(count) is not int or count < 0):
-            raise Malformed("malformed_usage", f"{name} must be a count", event)
+    fault = fault_of_counts(usage, _COUNTS)
+    if fault:
+        raise Malformed("malformed_usage", fault, event)
     return event
 
-
-_INDEX_RANGE = f"an index must be between 0 and {MAX_INDEX}"
-
-# What wire_decoder() does, for the one class where a loop over its fields would cost too much.
-_new = object.__new__
-_put_raw = getattr(ContentBlockDelta, "raw").__set__  # noqa: B009 - the slots, not values
-_put_payload = getattr(ContentBlockDelta, "payload").__set__  # noqa: B009
-_put_index = getattr(ContentBlockDelta, "index").__set__  # noqa: B009
-_put_delta = getattr(ContentBlockDelta, "delta").__set__  # noqa: B009
 
 _message_start = wire_decoder(MessageStart, message=dict)
 _block_start = wire_decoder(ContentBlockStart, index=int, content_block=dict)

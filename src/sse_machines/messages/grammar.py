@@ -29,7 +29,8 @@ from typing import Any
 import attrs
 
 from .._machine import Cell, Drop, Follow, Machine, Move, Refuse, Table, To
-from .._protocol import DONE_MARK, EOF, EOF_INSIDE, UNKNOWN, Outcome, Unknown
+from .._protocol import DONE_MARK, EOF, EOF_INSIDE, UNKNOWN, Done, Outcome, Unknown
+from .._template import Model
 from .events import (
     ContentBlockDelta,
     ContentBlockStart,
@@ -308,7 +309,7 @@ BLOCK_TOLERATED: Tolerated = {
     **{
         state: {
             **dict.fromkeys(BLOCK_STATES, _REUSED),
-            **dict.fromkeys(DELTA_STATES.keys() - BLOCK_LEGAL[state].keys(), _MISFIT),
+            **{delta: _MISFIT for delta in DELTA_STATES if delta not in BLOCK_LEGAL[state]},
             DELTA: _LEFT_OPEN,
             DELTA_NO_REASON: _LEFT_OPEN,
             **({} if state is TOOL else {DELTA_MAX_TOKENS: _LEFT_OPEN}),
@@ -325,7 +326,7 @@ BLOCK_TOLERATED: Tolerated = {
 }
 
 STREAM = Table("stream", STREAM_LEGAL, STREAM_TOLERATED)
-BLOCK = Table("block", BLOCK_LEGAL, BLOCK_TOLERATED, closed=CLOSED)
+BLOCK = Table("block", BLOCK_LEGAL, BLOCK_TOLERATED, closed=CLOSED, rising=True)
 
 OUTCOMES: dict[enum.Enum, Outcome] = {
     STOPPED: Outcome.COMPLETED,
@@ -340,8 +341,7 @@ class Memory:
 
     started: bool = False
     message_id: Any = None
-    # Index, type and moves of the last delta: most deltas ask for what the one before asked for.
-    last_delta: tuple[int, str, tuple[Move, ...]] = (-1, "", ())
+    model: Model = attrs.field(factory=Model)
 
 
 def _start_moves(event: MessageStart, machine: Machine, memory: Memory) -> tuple[Move, ...]:
@@ -361,14 +361,9 @@ def _block_start_moves(event: ContentBlockStart, machine: Machine, memory: Memor
 
 
 def _block_delta_moves(event: ContentBlockDelta, machine: Machine, memory: Memory) -> tuple[Move, ...]:
-    index, kind = event.index, event.delta["type"]
-    last = memory.last_delta
-    if index == last[0] and kind == last[1]:
-        return last[2]
+    kind = event.delta["type"]
     symbol = kind if kind in DELTA_STATES else UNKNOWN_DELTA
-    moves: tuple[Move, ...] = (("stream", None, BLOCK_DELTA), ("block", index, symbol))
-    memory.last_delta = (index, kind, moves)
-    return moves
+    return (("stream", None, BLOCK_DELTA), ("block", event.index, symbol))
 
 
 def _block_stop_moves(event: ContentBlockStop, machine: Machine, memory: Memory) -> tuple[Move, ...]:
@@ -391,7 +386,11 @@ def _stop_moves(event: MessageStop, machine: Machine, memory: Memory) -> tuple[M
 
 
 def _unknown_moves(event: Unknown, machine: Machine, memory: Memory) -> tuple[Move, ...]:
-    return _stream(DONE_MARK if event.name == DONE_MARK else UNKNOWN)
+    return _stream(UNKNOWN)
+
+
+def _done_moves(event: Done, machine: Machine, memory: Memory) -> tuple[Move, ...]:
+    return _stream(DONE_MARK)
 
 
 def _ping_moves(event: Ping, machine: Machine, memory: Memory) -> tuple[Move, ...]:
@@ -420,12 +419,13 @@ MOVES: dict[type, Callable[[Any, Machine, Any], tuple[Move, ...]]] = {
     Ping: _ping_moves,
     Error: _error_moves,
     Unknown: _unknown_moves,
+    Done: _done_moves,
 }
 
 
-def _remember_start(event: Any, memory: Memory) -> None:
+def _remember_start(event: MessageStart, machine: Machine, memory: Memory) -> None:
     memory.started = True
     memory.message_id = event.message.get("id")
 
 
-REMEMBER: dict[type, Callable[[Any, Any], None]] = {MessageStart: _remember_start}
+REMEMBER: dict[type, Callable[[Any, Machine, Any], None]] = {MessageStart: _remember_start}

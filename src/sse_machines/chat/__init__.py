@@ -1,0 +1,68 @@
+"""OpenAI Chat Completions: ``PROTOCOL``, its events, and the types of the JSON in them."""
+
+from .._protocol import Comment, Done, EndOfStream, ErrorInfo, Outcome, Protocol, Unknown, Violation
+from . import grammar as _grammar
+from .events import (
+    AnyEvent,
+    AudioDelta,
+    ChatCompletionChunk,
+    Choice,
+    CustomToolCall,
+    Delta,
+    Error,
+    FinishReason,
+    FunctionCall,
+    Logprobs,
+    TokenLogprob,
+    ToolCallDelta,
+    Usage,
+    decode as _decode,
+    recognises as _recognises,
+)
+from .grammar import Call, ChoiceState, Member, State
+from .repeat import LEARN as _LEARN, repeat as _repeat
+
+PROTOCOL: Protocol[AnyEvent] = Protocol(
+    name="chat",
+    module=__name__,
+    tables=(_grammar.STREAM, _grammar.CHOICE, _grammar.CALL, _grammar.ENVELOPE),
+    decode=_decode,
+    recognises=_recognises,
+    repeat=_repeat,
+    learn=_LEARN,
+    moves=_grammar.MOVES,
+    remember=_grammar.REMEMBER,
+    memory=_grammar.Memory,
+    outcomes=_grammar.OUTCOMES,
+    named=False,
+    error=Error,
+)
+"""The protocol as a value, for ``Receiver(PROTOCOL)``; also ``sse_machines.CHAT``."""
+
+__all__ = [
+    "PROTOCOL",
+    "AnyEvent",
+    "AudioDelta",
+    "Call",
+    "ChatCompletionChunk",
+    "Choice",
+    "ChoiceState",
+    "Comment",
+    "CustomToolCall",
+    "Delta",
+    "Done",
+    "EndOfStream",
+    "Error",
+    "ErrorInfo",
+    "FinishReason",
+    "FunctionCall",
+    "Logprobs",
+    "Member",
+    "Outcome",
+    "State",
+    "TokenLogprob",
+    "ToolCallDelta",
+    "Unknown",
+    "Usage",
+    "Violation",
+]
