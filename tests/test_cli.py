@@ -301,12 +301,13 @@ def test_a_reader_that_leaves_ends_it_quietly() -> None:
 
 
 # Whoever runs the tests in the background may have interrupts switched off, and children inherit that.
-INTERRUPTIBLE = [
-    sys.executable,
-    "-c",
-    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
-    "from sse_machines.cli import main; sys.exit(main(['decode', '-']))",
-]
+SCRIPT = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from sse_machines.cli import main
+sys.exit(main(["decode", "-"]))
+"""
+INTERRUPTIBLE = [sys.executable, "-c", SCRIPT]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are different there")
