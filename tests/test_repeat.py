@@ -171,6 +171,30 @@ def test_a_receiver_that_expects_a_repetition_is_a_value(protocol: Any, make: An
         assert broken.comparable(seen + list(wire.drain(copy, stream[half:]))) == whole
 
 
+def containers(value: Any) -> Iterator[Any]:
+    """Everything in a JSON value that can be changed."""
+    if isinstance(value, dict | list):
+        yield value
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from containers(inner)
+
+
+@pytest.mark.parametrize("filters", [{}, {"hate": {"filtered": False}}])
+def test_nothing_of_a_vendor_is_shared(filters: Any) -> None:
+    odd = [chat.chunk({**chat.choice({"content": "a"}), "content_filter_results": filters})] * 5
+    odd += [chat.chunk(chat.choice({"content": "a"}), x=[1])] * 5
+    call = {**chat.call(0, "{"), "extra_content": {"google": 1}}
+    odd += [chat.calls(chat.call(0, "", "call_1", "f")), *[chat.calls(call)] * 5]
+    texts = [wire.delta(0, "text_delta", text="a", x={"y": 1})] * 5
+    for protocol, stream in (
+        (CHAT, chat.role() + b"".join(odd)),
+        (MESSAGES, wire.start() + wire.block_start(0, text="") + b"".join(texts)),
+    ):
+        events = wire.receive(stream, protocol=protocol)[1]
+        parts = [part for event in events for part in containers(getattr(event, "payload", None))]
+        assert len({id(part) for part in parts}) == len(parts)
+
+
 @pytest.mark.parametrize(("protocol", "make"), STREAMS, ids=IDS)
 def test_events_share_nothing_that_can_be_changed(protocol: Any, make: Any) -> None:
     events = [
@@ -185,7 +209,8 @@ def test_events_share_nothing_that_can_be_changed(protocol: Any, make: Any) -> N
                 value["mine"] = 1
             if isinstance(value, list):
                 value.append(1)
-    assert len({id(event.payload) for event in events}) == len(events)
+    parts = [part for event in events for part in containers(event.payload)]
+    assert len({id(part) for part in parts}) == len(parts)
     again = [
         event
         for event in wire.receive(make(["a"] * 6), protocol=protocol)[1]
@@ -211,6 +236,10 @@ def test_numbers_that_only_look_alike_are_no_repetitions(
 
 
 def test_form_is_judged_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = chat.event({**chat.HEAD, "choices": [chat.choice({"content": "a"})]}, "delta")
+    stream = chat.role() + chat.text("a") * 4 + named * 2 + chat.text("a")
+    assert wire.codes(chat.receive(stream)[1]).count("unexpected_event_name") == 2
+    same(CHAT, stream, monkeypatch)
     nameless = wire.text(0, "a").partition(b"\n")[2]
     stream = wire.start() + wire.block_start(0) + wire.text(0, "a") * 3 + nameless * 3
     assert wire.codes(wire.receive(stream)[1]).count("missing_event_name") == 3

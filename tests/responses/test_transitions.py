@@ -377,6 +377,12 @@ def test_an_event_of_the_future_without_a_number_is_none_that_is_lost(number: An
     assert common.codes(wire.receive(stream, strict=True)[1]) == []
 
 
+def test_nothing_is_kept_behind_the_end() -> None:
+    receiver, _ = wire.receive(wire.ANSWER.replace(b"response.output_item.done", b"response.new_thing"))
+    memory = receiver._memory
+    assert (memory.items, memory.parts) == ({}, {})
+
+
 def test_ids_that_change_are_said_once() -> None:
     # Seen from GitHub Copilot: another id in every event.
     texts = [wire.text("a", item_id=f"msg_{number}") for number in range(4)]

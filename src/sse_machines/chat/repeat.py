@@ -33,7 +33,7 @@ def learn(event: ChatCompletionChunk, machine: Machine, memory: Memory) -> None:
         return
     choice: Any = event.choices[0]
     delta: Any = choice.get("delta")
-    if not delta or len(delta) != 1 or not is_flat(choice, "delta") or choice.get("finish_reason"):
+    if not delta or len(delta) != 1 or not is_flat(choice, "delta"):
         return
     (member,) = delta
     if member in _TEXTS and type(delta[member]) is str:
@@ -56,8 +56,7 @@ def repeat(
     if model.asked is None or model.asked is not machine.settled or name:
         return None
     found = model.template.read(data, None) if model.template else None
-    # An empty text is another symbol.
-    if not found or not found[model.member]:
+    if found is None:
         return None
     model.used = True
     choice = model.inner.copy()
