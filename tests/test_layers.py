@@ -89,7 +89,10 @@ ALLOWED = {
     "_payload": {"_errors"},
     "_protocol": {"_frames", "_machine"},
     "_detect": {"_protocol", "_machine", "_frames", "_payload", "chat", "messages", "responses"},
-    "_streams": {"_detect", "_protocol", "_machine", "_frames", "_payload", "_errors"},
+    "_verdicts": {"_protocol", "_machine", "_errors"},
+    "_streams": {
+        *("_verdicts", "_detect", "_protocol", "_machine", "_frames", "_payload", "_errors"),
+    },
     "_template": set(),
     "chat": {"_protocol", "events", "grammar", "repeat"},
     "chat.events": {"_protocol"},

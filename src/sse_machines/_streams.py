@@ -14,15 +14,14 @@ from __future__ import annotations
 import contextlib
 import copy
 import enum
-from collections.abc import Iterable, Iterator
-from typing import Any, Generic, NoReturn, TypeVar, cast
+from collections.abc import Iterator
+from typing import Any, Generic, NoReturn, cast
 
 import attrs
 from typing_extensions import Self
 
 from ._detect import PROTOCOL as UNDECIDED, Recognised, recognise
 from ._errors import (
-    SAMPLE_LENGTH,
     FrameTooLarge,
     LocalProtocolError,
     NotAnEventStream,
@@ -30,13 +29,12 @@ from ._errors import (
     StreamTruncated,
 )
 from ._frames import BOM, DEFAULT_MAX_EVENT_SIZE, Frame, FrameReader, PlainBlock
-from ._machine import Finding, Machine, Move
+from ._machine import Machine, Move
 from ._payload import Loads, PayloadError, loads as guarded_loads, loads_with
 from ._protocol import (
     DONE_MARK,
     EOF,
     EOF_INSIDE,
-    UNKNOWN,
     Comment,
     Done,
     E_co,
@@ -47,9 +45,9 @@ from ._protocol import (
     Protocol,
     Unknown,
     Violation,
-    WireEvent,
     received,
 )
+from ._verdicts import faults_of_name, not_an_event_stream, remote_error, violation, wire_names
 
 _MAX_BODY = 64 * 1024
 """Most bytes of a body that is no event stream that are kept to read its error from."""
@@ -270,7 +268,7 @@ class Receiver(Generic[E_co]):
 
     def legal(self) -> tuple[str, ...]:
         """The wire names of the events that would be legal next."""
-        return _wire_names(self._machine.legal(self._stream))
+        return wire_names(self._machine.legal(self._stream))
 
     def __copy__(self) -> Self:
         return copy.deepcopy(self)
@@ -424,40 +422,25 @@ class Receiver(Generic[E_co]):
     ) -> E_co | None:
         """Take an event that is not simply legal: report what is wrong with it, or raise that."""
         self._refuse_another_protocol(event)
-        faults = faults + self._faults_of_name(event)
+        faults = faults + faults_of_name(event, named=self._protocol.named)
         moves = self._protocol.moves[type(event)](event, self._machine, self._memory)
         findings = [finding for finding in self._machine.judge(moves) if finding.cell.code]
         drop = drop or any(finding.dropped for finding in findings)
         violations = [
             Violation(code=code, message=message, event=event, dropped=drop) for code, message in faults
         ]
-        reports = [_violation(finding, event, dropped=drop) for finding in findings]
+        reports = [violation(finding, event, dropped=drop) for finding in findings]
         fatal = [report for report, finding in zip(reports, findings, strict=True) if finding.fatal]
         # An error that came in a bad form is still the error: its form alone is never raised.
         form = [] if isinstance(event, self._protocol.error) else violations
         if self._strict:
             fatal += form + reports
         if fatal:
-            self._fail(_remote_error(fatal[0], self._protocol.name, RemoteProtocolError))
+            self._fail(remote_error(fatal[0], self._protocol.name, RemoteProtocolError))
         if not drop:
             self._queue.append(_Judged(event, moves))
         self._queue += reversed(violations + reports)
         return self._take_queued(self._queue.pop())
-
-    def _faults_of_name(self, event: Event) -> list[tuple[str, str]]:
-        """Compare the event name of a frame with the type in its payload, which wins."""
-        frame = event.frame
-        if frame is None or not isinstance(event, Unknown | WireEvent) or event.payload is None:
-            return []
-        if not self._protocol.named:
-            return _faults_of_an_unnamed(event, frame.event)
-        wire_name = event.name if isinstance(event, Unknown) else event.type
-        if not frame.event:
-            return [("missing_event_name", f"a {wire_name} whose frame has no event name")]
-        if frame.event in (wire_name, isinstance(event, WireEvent) and event.payload.get("type")):
-            return []
-        named = frame.event[:SAMPLE_LENGTH]
-        return [("event_name_mismatch", f"a {wire_name} in a frame named {named!r}")]
 
     def _end(self) -> E_co | None:
         """Judge the end of the input."""
@@ -466,7 +449,7 @@ class Receiver(Generic[E_co]):
         if self._cut is None:
             tail = self._reader.unfinished or Frame(b"")
             if self._is_no_event_stream(tail):
-                self._fail(self._not_an_event_stream(self._head or tail.raw))
+                self._fail(self._no_event_stream(self._head or tail.raw))
             event = self._accepted_tail(tail)
             self._cut = event is None and any(name for name, _ in tail.lines)
             if event is not None:
@@ -490,23 +473,23 @@ class Receiver(Generic[E_co]):
         """Make the move that the end of the input is."""
         moves = ((self._stream, None, symbol),)
         violations = [
-            (finding.fatal, _violation(finding, None, dropped=False))
+            (finding.fatal, violation(finding, None, dropped=False))
             for finding in self._machine.judge(moves)
         ]
-        for fatal, violation in violations:
+        for fatal, found in violations:
             if fatal or self._strict:
-                error = _remote_error(violation, self._protocol.name, StreamTruncated)
+                error = remote_error(found, self._protocol.name, StreamTruncated)
                 error.tail_length = len(self._reader.tail)
                 self._fail(error)
         self._over = True
         self._machine.apply(moves)
-        self._queue = [EndOfStream(outcome=self.outcome), *(violation for _, violation in violations)]
+        self._queue = [EndOfStream(outcome=self.outcome), *(found for _, found in violations)]
         return self._take_queued(self._queue.pop())
 
     def _refuse_a_body(self, begin: bytes) -> None:
         """Fail if a stream that begins like this is JSON or HTML."""
         if self._head == b"" and begin.lstrip().startswith((b"{", b"[", b"<")):
-            self._fail(self._not_an_event_stream(begin))
+            self._fail(self._no_event_stream(begin))
 
     def _is_no_event_stream(self, tail: Frame) -> bool:
         """Whether nothing that came, up to an unfinished block, belongs to an event stream."""
@@ -514,23 +497,13 @@ class Receiver(Generic[E_co]):
         begun = self._head is None or _is_of_an_event_stream(tail)
         return bool(body) and not begun and not any(begin.startswith(body) for begin in _BEGINNINGS)
 
-    def _not_an_event_stream(self, body: bytes) -> NotAnEventStream:
+    def _no_event_stream(self, body: bytes) -> NotAnEventStream:
         body = body.strip()
         value = None
         if len(body) < _MAX_BODY:
             with contextlib.suppress(PayloadError):
                 value = self._loads(body.decode(errors="replace"))
-        sample = body[:SAMPLE_LENGTH].decode(errors="replace")
-        packed = [name for magic, name in _COMPRESSED.items() if body.startswith(magic)]
-        hint = f" but {packed[0]}, to be decompressed first" if packed else ""
-        return NotAnEventStream(
-            f"not an event stream{hint}; the body begins with {sample!r}",
-            sample=sample,
-            body=value,
-            error=value.get("error") if isinstance(value, dict) else None,
-            protocol=self._protocol.name,
-            state=self.state,
-        )
+        return not_an_event_stream(body, value, self._protocol.name, self.state)
 
     def _fail(self, error: RemoteProtocolError) -> NoReturn:
         if not self.finished:
@@ -552,13 +525,6 @@ def _is_done(data: str) -> bool:
     return data.strip(" \t\r\n") == DONE_MARK
 
 
-def _faults_of_an_unnamed(event: Event, name: str | None) -> list[tuple[str, str]]:
-    """Judge an event name where the protocol has none: only errors and extensions carry one."""
-    if isinstance(event, Unknown) or name in (None, "", "message", event.type):
-        return []
-    return [("unexpected_event_name", f"a {event.type} in a frame named {name[:SAMPLE_LENGTH]!r}")]
-
-
 def _is_of_an_event_stream(frame: Frame) -> bool:
     # Comments behind junk prove nothing: a colon begins a line in many formats.
     return frame.raw.startswith(b":") or frame[1:5] != (None, None, None, None)
@@ -566,50 +532,9 @@ def _is_of_an_event_stream(frame: Frame) -> bool:
 
 # A body that is only the beginning of one of these is an event stream that was cut very early.
 _BEGINNINGS = (b"data", b"event", b"id", b"retry", BOM)
-_COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _FAILURES: dict[type[RemoteProtocolError], Outcome] = {
     StreamTruncated: Outcome.TRUNCATED,
     FrameTooLarge: Outcome.LIMIT,
     NotAnEventStream: Outcome.NOT_SSE,
     RemoteProtocolError: Outcome.PROTOCOL_ERROR,
 }
-
-R = TypeVar("R", bound=RemoteProtocolError)
-
-
-def _violation(finding: Finding, event: Event | None, *, dropped: bool) -> Violation:
-    place = finding.table if finding.key is None else f"{finding.table} {finding.key}"
-    # Symbols that begin with a dot end the wire name of the event's own family.
-    family = "" if event is None else event.type.rpartition(".")[0]
-    symbol, *legal = (
-        f"{family}{symbol}" if symbol.startswith(".") else symbol
-        for symbol in (finding.symbol, *finding.legal)
-    )
-    return Violation(
-        code=finding.cell.code,
-        message=f"{symbol} while the {place} is {finding.state.name} ({finding.cell.reason})",
-        state=finding.state,
-        key=finding.key,
-        legal=_wire_names(legal),
-        event=event,
-        dropped=dropped,
-    )
-
-
-def _remote_error(violation: Violation, protocol: str, kind: type[R]) -> R:
-    legal = f"; legal: {', '.join(violation.legal)}" if violation.legal else ""
-    return kind(
-        f"{violation.code}: {violation.message}{legal}",
-        code=violation.code,
-        protocol=protocol,
-        state=violation.state,
-        event=violation.event,
-        key=violation.key,
-        legal=violation.legal,
-    )
-
-
-def _wire_names(symbols: Iterable[str]) -> tuple[str, ...]:
-    """Symbols without their guards, each once; only those that name something on the wire."""
-    names = dict.fromkeys(symbol.partition("[")[0] or symbol for symbol in symbols)
-    return tuple(name for name in names if name != EOF and not name.startswith(UNKNOWN))
