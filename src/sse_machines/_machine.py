@@ -249,6 +249,8 @@ class Machine:
         Returns:
             Nothing if the state has moved; else what `judge` found, and the state has not moved.
         """
+        if moves == self.settled:
+            return []
         findings = self.judge(moves)
         if not findings:
             self.apply(moves)
