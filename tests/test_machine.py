@@ -264,6 +264,17 @@ def test_beginning_in_another_row_is_judged_again() -> None:
     assert m.settled is None
 
 
+def test_a_row_without_legal_symbols_is_a_row() -> None:
+    table = Table(
+        "once",
+        {SHUT: {}, OPEN: {}},
+        {SHUT: {"open": To(OPEN, "opened", "a reason")}, OPEN: {"open": Follow(OPEN, "a reason")}},
+    )
+    m = Machine((table,))
+    findings = m.judge((("once", 0, "open"), ("once", 0, "open")))
+    assert [finding.cell.code for finding in findings] == ["opened", ""]
+
+
 def test_where_a_symbol_leads() -> None:
     assert HALL.after(SHUT, "enter") is OPEN
     assert HALL.after(SHUT, "knock") is OPEN

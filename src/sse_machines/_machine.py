@@ -162,7 +162,7 @@ class Table:
     def after(self, state: enum.Enum, symbol: str) -> enum.Enum:
         """The state that a symbol leads to, or ``state`` itself where it is not accepted."""
         row = self.rows[state]
-        return (row.get(symbol) or row.survived.get(symbol, row)).state
+        return row.get(symbol, row.survived.get(symbol, row)).state
 
     @property
     def states(self) -> tuple[enum.Enum, ...]:
@@ -264,7 +264,9 @@ class Machine:
         findings: list[Finding] = []
         ahead: dict[tuple[str, Any], Row] = {}
         for table, key, symbol in moves:
-            row = ahead.get((table, key)) or self._row(table, key)
+            # A row without legal symbols is an empty dict, and false.
+            row = ahead.get((table, key))
+            row = self._row(table, key) if row is None else row
             to = row.get(symbol)
             if to is None:
                 cell = row.tolerated.get(symbol, _UNKNOWN)

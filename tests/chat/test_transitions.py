@@ -219,6 +219,11 @@ def test_some_deviations_are_reported_once() -> None:
     ) == ["tool_index_missing", "truncated"]
 
 
+def test_one_member_is_reported_once_in_one_chunk() -> None:
+    null = wire.chunk(wire.choice({"role": "assistant"}), object=None)
+    assert reported(null + wire.finish() + wire.DONE) == ["missing_member"]
+
+
 def test_an_id_that_is_empty_is_no_other_id() -> None:
     # Seen from Azure.
     stream = wire.chunk(id="", model="", object="", prompt_filter_results=[]) + wire.ANSWER

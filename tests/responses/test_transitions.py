@@ -402,6 +402,14 @@ def test_an_id_that_is_missing_is_no_other_id() -> None:
     assert reported(*frames, wire.COMPLETED) == []
 
 
+@pytest.mark.parametrize("ids", [("resp_1", None), (None, "resp_1")])
+def test_a_start_without_an_id_is_no_second_answer(ids: Any) -> None:
+    starts = [wire.lifecycle("created", id=id_) for id_ in ids]
+    codes = reported(*starts)
+    assert "duplicate_created" in codes
+    assert "second_response" not in codes
+
+
 def test_created_may_come_late() -> None:
     # Seen from OmniRoute.
     frames = [wire.lifecycle("in_progress"), wire.CREATED, wire.added(), wire.done(), wire.COMPLETED]

@@ -124,7 +124,8 @@ def _lifecycle_moves(event: LifecycleEvent, machine: Machine, memory: Memory) ->
 def _created_moves(event: Created, machine: Machine, memory: Memory) -> Moves:
     if not memory.created:
         return _lifecycle_moves(event, machine, memory)
-    same = event.response.get("id") == memory.response_id
+    id_ = event.response.get("id")
+    same = None in (id_, memory.response_id) or id_ == memory.response_id
     return _stream(grammar.CREATED_SAME if same else grammar.CREATED_OTHER, event, memory)
 
 
