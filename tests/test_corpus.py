@@ -23,6 +23,7 @@ from sse_machines import (
     detect,
 )
 from tests import broken, wire
+from tests.test_repeat import same
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 PROTOCOLS = {protocol.name: protocol for protocol in (CHAT, RESPONSES, MESSAGES)}
@@ -144,6 +145,13 @@ def test_cuts_change_nothing(row: dict[str, Any]) -> None:
     dice = random.Random(row["file"])
     for cut in dice.sample(range(len(stream) + 1), k=min(12 if row["core"] else 4, len(stream))):
         assert broken.comparable(receive(row, [stream[:cut], stream[cut:]])[1]) == whole
+
+
+@pytest.mark.parametrize("row", ROWS, ids=name)
+def test_the_shortcut_for_repetitions_changes_nothing(
+    row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    same(PROTOCOLS[row["protocol"]], bytes_of(row), monkeypatch)
 
 
 @pytest.mark.parametrize("row", CORE, ids=name)

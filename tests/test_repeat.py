@@ -196,6 +196,72 @@ def test_nothing_of_a_vendor_is_shared(filters: Any) -> None:
 
 
 @pytest.mark.parametrize(("protocol", "make"), STREAMS, ids=IDS)
+def test_who_changes_an_event_changes_no_later_one(protocol: Any, make: Any) -> None:
+    stream = make(["a"] * 6)
+    expected = [
+        json.dumps(getattr(e, "payload", None)) for e in wire.receive(stream, protocol=protocol)[1]
+    ]
+    receiver: Receiver[Any] = Receiver(protocol)
+    receiver.receive_data(stream)
+    receiver.receive_eof()
+    seen = []
+    with contextlib.suppress(ProtocolError):
+        for event in receiver:
+            seen.append(json.dumps(getattr(event, "payload", None)))
+            for part in [*containers(getattr(event, "payload", None))]:
+                part.clear()
+    assert seen == expected[: len(seen)]
+    assert len(seen) > 5
+
+
+def in_a_chunk(choice: Any, **members: Any) -> str:
+    return json.dumps({**chat.HEAD, "choices": [choice], **members})
+
+
+ODD = [
+    # Blanks where nobody writes any, and names with escapes.
+    [
+        in_a_chunk(chat.choice({"content": "a"}), obfuscation=x).replace('t": ', 't" \t : ')
+        for x in "wxyz"
+    ],
+    [
+        in_a_chunk(chat.choice({"content": x}), obfuscation=x).replace('"cont', '"\\u0063ont')
+        for x in "wxyz"
+    ],
+    [
+        in_a_chunk(chat.choice({"content": x}), content="b").replace('a": {"c', 'a": {"\\u0063')
+        for x in "wxyz"
+    ],
+    # Masks in the choice, as Bedrock sends them, and members of the same name elsewhere.
+    [in_a_chunk({**chat.choice({"content": x}), "obfuscation": x * 2}) for x in "wxyz"],
+    [in_a_chunk({**chat.choice({"content": x}), "content": "b"}) for x in "wxyz"],
+    [in_a_chunk(chat.choice({"tool_calls": [{**chat.call(0), "arguments": x}]})) for x in "wxyz"],
+    [
+        in_a_chunk(chat.choice({"tool_calls": [{"index": 0, "arguments": x, "function": {"x": 1}}]}))
+        for x in "wxyz"
+    ],
+]
+
+
+@pytest.mark.parametrize("texts", ODD)
+def test_what_is_written_oddly_comes_out_the_same(
+    texts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = chat.role() + chat.calls(chat.call(0, "", "call_1", "f"))
+    same(CHAT, start + b"".join(f"data: {text}\n\n".encode() for text in texts), monkeypatch)
+
+
+@pytest.mark.parametrize("odd", ['"delta" \t : "', '"d\\u0065lta": "'])
+def test_a_delta_that_is_written_oddly_comes_out_the_same(
+    odd: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = [responses.CREATED, responses.added(), responses.PART_ADDED]
+    texts = [responses.text("a", obfuscation=mask) for mask in "wxyz"]
+    stream = responses.numbered(*begin, *texts).replace(b'"delta": "', odd.encode())
+    same(RESPONSES, stream, monkeypatch)
+
+
+@pytest.mark.parametrize(("protocol", "make"), STREAMS, ids=IDS)
 def test_events_share_nothing_that_can_be_changed(protocol: Any, make: Any) -> None:
     events = [
         event
@@ -307,6 +373,8 @@ def test_blanks_count_where_a_string_is_behind_the_last_hole() -> None:
         ('{"t":1}', ("t",), ""),
         ('{"t":"x"}', ("t",), "n"),
         ('{"n":1,"o":{"n":2},"t":"x"}', ("t",), "n"),
+        ('{"t":"x","\\u0074":"y"}', ("t",), ""),
+        ('{"t" : "x","u":{"t"\t:\n"y"}}', ("t",), ""),
         ('{"t":"' + "x" * 3000 + '"}', ("t",), ""),
     ],
 )

@@ -11,6 +11,7 @@ make of a text that fits.
 
 from __future__ import annotations
 
+import copy
 import json.decoder
 import re
 from collections.abc import Callable, Iterable
@@ -26,6 +27,9 @@ _PATIENCE = 8
 # The scanner that the parser itself reads strings with; the type stubs leave it out.
 _scan_string: Callable[[str, int], tuple[str, int]] = getattr(json.decoder, "scanstring")  # noqa: B009
 
+
+# A string, and the colon behind it if it is a name.
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?')
 
 Segment = tuple[str, str | None]
 """What stands before and behind the number; None behind where it is no part of the segment."""
@@ -57,9 +61,10 @@ class Template:
 
         Returns:
             The template; None if one of them stands there twice, if the number or all strings are
-            missing, or if the text is long.
+            missing, if the name of one is written with escapes, or if the text is long.
         """
-        if len(text) > _MAX_LENGTH:
+        members = tuple(members)
+        if len(text) > _MAX_LENGTH or not _escaped_names(text).isdisjoint((*members, number)):
             return None
         spots = [
             (match.end(), _scan_string(text, match.end())[1], member)
@@ -115,8 +120,8 @@ class Model:
         asked: The moves that it asked for; it can come again while they are the last that were made.
         name: The event name of its frame.
         template: Its text.
-        payload: Its JSON. Nothing in it but what a repetition replaces can be changed by anybody.
-        inner: The object in it that the string is in, if that is not the payload itself.
+        payload: A copy of its JSON, of which a repetition replaces everything that is no plain value.
+        inner: A copy of the object in it that the string is in.
         member: The member that has the string.
         maker: Whatever makes the event, for those who need to know.
         used: Whether it has come again.
@@ -152,9 +157,10 @@ class Model:
             return
         frame = event.frame
         self.template = Template.of(frame.data or "", members, number)
-        if self.template is not None:
-            self.asked, self.name = asked, frame.event or ""
-            self.payload, self.inner, self.member = event.payload, inner, members[0]
+        if self.template is not None and members[0] in [name for _, name in self.template.holes]:
+            self.asked, self.name, self.member = asked, frame.event or "", members[0]
+            # The event is its owner's, who may change what is in it.
+            self.payload, self.inner = event.payload.copy(), copy.deepcopy(inner)
 
 
 def is_flat(value: dict[str, Any], but: str = "") -> bool:
@@ -162,9 +168,18 @@ def is_flat(value: dict[str, Any], but: str = "") -> bool:
     return not any(type(member) in (dict, list) for name, member in value.items() if name != but)
 
 
+def _escaped_names(text: str) -> set[str]:
+    """The names in a JSON text that are written with escapes, and would not be found as they stand."""
+    return {
+        _scan_string(text, string.start() + 1)[0]
+        for string in _STRING.finditer(text)
+        if string[2] and "\\" in string[1]
+    }
+
+
 def _find(text: str, member: str, value: str) -> list[re.Match[str]]:
     # The quote that begins a name never has a backslash before it; one inside a string always does.
-    return [*re.finditer(f'(?<!\\\\)"{member}" ?: ?{value}', text)]
+    return [*re.finditer(rf'(?<!\\)"{member}"\s*:\s*{value}', text)]
 
 
 def _segment(text: str, number: str) -> Segment:

@@ -47,7 +47,9 @@ def learn(event: ChatCompletionChunk, machine: Machine, memory: Memory) -> None:
 def _is_piece(calls: Any) -> bool:
     """Whether tool calls in a delta are one piece of the arguments of one call."""
     function: Any = calls[0].get("function") if len(calls) == 1 else None
-    return bool(function) and is_flat(calls[0], "function") and is_flat(function)
+    if not function or type(function.get("arguments")) is not str:
+        return False
+    return is_flat(calls[0], "function") and is_flat(function)
 
 
 def repeat(
@@ -67,7 +69,9 @@ def repeat(
     payload = model.payload.copy()
     payload["choices"] = choices
     if _MASK in found:
-        payload[_MASK] = found[_MASK]
+        # Bedrock masks the choice instead of the chunk.
+        masked = payload if _MASK in payload else choice
+        masked[_MASK] = found[_MASK]
     event = _new(ChatCompletionChunk)
     _put_raw(event, raw)
     _put_payload(event, payload)
