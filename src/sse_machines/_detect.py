@@ -10,7 +10,7 @@ import enum
 from typing import Any
 
 from ._frames import FrameReader
-from ._machine import Drop, Machine, Move, Refuse, Table
+from ._machine import Drop, Machine, Refuse, Table, asks
 from ._payload import PayloadError, loads
 from ._protocol import (
     DONE_MARK,
@@ -90,14 +90,6 @@ def _repeat(data: str, name: str, raw: bytes, machine: Machine, memory: None) ->
     return None
 
 
-def _unknown_moves(event: Unknown, machine: Machine, memory: None) -> tuple[Move, ...]:
-    return (("stream", None, UNKNOWN),)
-
-
-def _done_moves(event: Done, machine: Machine, memory: None) -> tuple[Move, ...]:
-    return (("stream", None, DONE_MARK),)
-
-
 def _no_memory() -> None:
     return None
 
@@ -123,7 +115,7 @@ PROTOCOL: Protocol[Event] = Protocol(
     recognises=lambda _payload, _name: False,
     repeat=_repeat,
     learn={},
-    moves={Unknown: _unknown_moves, Done: _done_moves},
+    moves={Unknown: asks(UNKNOWN), Done: asks(DONE_MARK)},
     remember={},
     memory=_no_memory,
     outcomes={},

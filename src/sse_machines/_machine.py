@@ -25,7 +25,7 @@ Theory of operation:
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Iterable, KeysView, Mapping
+from collections.abc import Callable, Hashable, Iterable, KeysView, Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -33,9 +33,18 @@ import attrs
 Move = tuple[str, Any, str]
 """Table name, key, symbol."""
 
+Moves = Callable[[Any, "Machine", Any], tuple[Move, ...]]
+"""(event, machine, memory) → the moves that the event asks for."""
+
 Dump = tuple[dict[str, dict[Hashable, enum.Enum]], dict[str, int], dict[str, enum.Enum]]
 
 ILLEGAL = "illegal_event"
+
+
+def asks(symbol: str) -> Moves:
+    """The moves of an event that asks the stream's own table for the same symbol every time."""
+    moves = (("stream", None, symbol),)
+    return lambda _event, _machine, _memory: moves
 
 
 @attrs.frozen

@@ -362,7 +362,7 @@ class Protocol(Generic[E_co]):
             where the one before it stood, with the same moves; None says nothing. A shortcut: without
             it, everything comes out the same.
         learn: Event class → (event, machine, memory) → None: what makes ``repeat`` know the next one.
-            Asked after every event that was legal in all.
+            Asked after every event that was legal in all and moved nothing.
         moves: Event class → (event, machine, memory) → the moves that the event asks for.
         remember: Event class → (event, machine, memory) → None: what its acceptance changes in the
             memory.

@@ -375,7 +375,7 @@ class Receiver(Generic[E_co]):
             return False
         self._remember(event)
         learn = self._protocol.learn.get(type(event))
-        if learn is not None:
+        if learn is not None and self._machine.settled is not None:
             learn(event, self._machine, self._memory)
         return True
 

@@ -33,6 +33,7 @@ from .._protocol import (
     malformed,
     received,
     unknown,
+    wire_decoder,
 )
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "function_call"]
@@ -332,9 +333,8 @@ def _chunk(payload: JSONObject, name: str, raw: bytes) -> ChatCompletionChunk:
         fault = next(filter(None, map(_fault_of_choice, choices)), "")
     if fault:
         raise malformed(fault, payload, name, raw)
-    event = object.__new__(ChatCompletionChunk)
-    for member, value in (("raw", raw), ("payload", payload), ("choices", choices)):
-        object.__setattr__(event, member, value)
+    event = _fields(payload, name, raw)
+    object.__setattr__(event, "choices", choices)
     deviation = _deviation(event)
     if deviation is not None:
         raise Malformed(*deviation, event)
@@ -415,3 +415,6 @@ def _texts(contents: Iterator[Any], kind: str) -> Iterator[str]:
                 yield inner
             elif type(inner) is list:
                 yield from _texts(iter([inner]), "text")
+
+
+_fields = wire_decoder(ChatCompletionChunk)

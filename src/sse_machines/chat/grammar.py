@@ -29,7 +29,7 @@ from typing import Any
 
 import attrs
 
-from .._machine import Cell, Drop, Follow, Machine, Move, Refuse, Table, To
+from .._machine import Cell, Drop, Follow, Machine, Move, Moves, Refuse, Table, To, asks
 from .._protocol import DONE_MARK, EOF, EOF_INSIDE, UNKNOWN, Done, Outcome, Unknown
 from .._template import Model
 from . import tool_calls
@@ -422,23 +422,11 @@ ENVELOPE_MEMBERS = {"id": str, "object": str, "created": int, "model": str}
 CHUNK_OBJECT = ChatCompletionChunk.tag
 
 
-def _error_moves(event: Error, machine: Machine, memory: Memory) -> tuple[Move, ...]:
-    return (("stream", None, ERROR),)
-
-
-def _done_moves(event: Done, machine: Machine, memory: Memory) -> tuple[Move, ...]:
-    return (("stream", None, DONE_MARK),)
-
-
-def _unknown_moves(event: Unknown, machine: Machine, memory: Memory) -> tuple[Move, ...]:
-    return (("stream", None, UNKNOWN),)
-
-
-MOVES: dict[type, Callable[[Any, Machine, Any], tuple[Move, ...]]] = {
+MOVES: dict[type, Moves] = {
     ChatCompletionChunk: _chunk_moves,
-    Error: _error_moves,
-    Done: _done_moves,
-    Unknown: _unknown_moves,
+    Error: asks(ERROR),
+    Done: asks(DONE_MARK),
+    Unknown: asks(UNKNOWN),
 }
 
 

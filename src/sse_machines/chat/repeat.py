@@ -29,9 +29,7 @@ class Memory(Protocol):
 
 def learn(event: ChatCompletionChunk, machine: Machine, memory: Memory) -> None:
     """Expect a chunk to come again, if it adds one piece to one choice."""
-    if machine.settled is None or memory.model.patience < 0 or len(event.choices) != 1:
-        return
-    if not is_flat(event.payload, "choices"):
+    if memory.model.patience < 0 or len(event.choices) != 1 or not is_flat(event.payload, "choices"):
         return
     choice: Any = event.choices[0]
     delta: Any = choice.get("delta")

@@ -28,7 +28,7 @@ from typing import Any
 
 import attrs
 
-from .._machine import Cell, Drop, Follow, Machine, Move, Refuse, Table, To
+from .._machine import Cell, Drop, Follow, Machine, Move, Moves, Refuse, Table, To, asks
 from .._protocol import DONE_MARK, EOF, EOF_INSIDE, UNKNOWN, Done, Outcome, Unknown
 from .._template import Model
 from .events import (
@@ -385,22 +385,6 @@ def _stop_moves(event: MessageStop, machine: Machine, memory: Memory) -> tuple[M
     return _stream(STOP) + _of_open_blocks(machine, STOP)
 
 
-def _unknown_moves(event: Unknown, machine: Machine, memory: Memory) -> tuple[Move, ...]:
-    return _stream(UNKNOWN)
-
-
-def _done_moves(event: Done, machine: Machine, memory: Memory) -> tuple[Move, ...]:
-    return _stream(DONE_MARK)
-
-
-def _ping_moves(event: Ping, machine: Machine, memory: Memory) -> tuple[Move, ...]:
-    return _stream(PING)
-
-
-def _error_moves(event: Error, machine: Machine, memory: Memory) -> tuple[Move, ...]:
-    return _stream(ERROR)
-
-
 def _stream(symbol: str) -> tuple[Move, ...]:
     return (("stream", None, symbol),)
 
@@ -409,17 +393,17 @@ def _of_open_blocks(machine: Machine, symbol: str) -> tuple[Move, ...]:
     return tuple(("block", index, symbol) for index in machine.open_keys("block"))
 
 
-MOVES: dict[type, Callable[[Any, Machine, Any], tuple[Move, ...]]] = {
+MOVES: dict[type, Moves] = {
     MessageStart: _start_moves,
     ContentBlockStart: _block_start_moves,
     ContentBlockDelta: _block_delta_moves,
     ContentBlockStop: _block_stop_moves,
     MessageDelta: _delta_moves,
     MessageStop: _stop_moves,
-    Ping: _ping_moves,
-    Error: _error_moves,
-    Unknown: _unknown_moves,
-    Done: _done_moves,
+    Ping: asks(PING),
+    Error: asks(ERROR),
+    Unknown: asks(UNKNOWN),
+    Done: asks(DONE_MARK),
 }
 
 

@@ -26,7 +26,7 @@ def learn(event: ContentBlockDelta, machine: Machine, memory: Memory) -> None:
     """Expect a delta to come again, with another text."""
     delta: Any = event.delta
     member = DELTA_TEXTS.get(delta["type"])
-    if machine.settled is not None and member and is_flat(event.payload, "delta") and is_flat(delta):
+    if member and is_flat(event.payload, "delta") and is_flat(delta):
         memory.model.learn(event, machine.settled, delta, (member,))
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from .._machine import Machine, Move
+from .._machine import Machine, Move, asks
 from .._protocol import DONE_MARK, MAX_INDEX, UNKNOWN, Done as DoneMark, Unknown
 from .._template import Model
 from . import grammar
@@ -87,9 +87,9 @@ def resume(machine: Machine, memory: Memory, starting_after: int) -> None:
     memory.next_index = None
 
 
-def _stream(symbol: str, event: SequencedEvent, memory: Memory) -> Moves:
+def _stream(symbol: str, number: int | None, memory: Memory) -> Moves:
     """The moves of the stream itself, and of the numbers of its events."""
-    return (("stream", None, symbol), ("sequence", None, _number_symbol(event.sequence_number, memory)))
+    return (("stream", None, symbol), ("sequence", None, _number_symbol(number, memory)))
 
 
 def _number_symbol(number: int | None, memory: Memory) -> str:
@@ -103,9 +103,7 @@ def _number_symbol(number: int | None, memory: Memory) -> str:
 
 def _optional(symbol: str, number: int | None, memory: Memory) -> Moves:
     """The moves of what a proxy may put in without a number."""
-    if number is None:
-        return (("stream", None, symbol),)
-    return (("stream", None, symbol), ("sequence", None, _number_symbol(number, memory)))
+    return (("stream", None, symbol),) if number is None else _stream(symbol, number, memory)
 
 
 def _optional_moves(event: SequencedEvent, machine: Machine, memory: Memory) -> Moves:
@@ -114,11 +112,11 @@ def _optional_moves(event: SequencedEvent, machine: Machine, memory: Memory) -> 
 
 
 def _audio_moves(event: SequencedEvent, machine: Machine, memory: Memory) -> Moves:
-    return _stream(grammar.OF_AN_ITEM, event, memory)
+    return _stream(grammar.OF_AN_ITEM, event.sequence_number, memory)
 
 
 def _lifecycle_moves(event: LifecycleEvent, machine: Machine, memory: Memory) -> Moves:
-    return _stream(event.type, event, memory) + _id_moves(event, memory)
+    return _stream(event.type, event.sequence_number, memory) + _id_moves(event, memory)
 
 
 def _created_moves(event: Created, machine: Machine, memory: Memory) -> Moves:
@@ -126,12 +124,14 @@ def _created_moves(event: Created, machine: Machine, memory: Memory) -> Moves:
         return _lifecycle_moves(event, machine, memory)
     id_ = event.response.get("id")
     same = None in (id_, memory.response_id) or id_ == memory.response_id
-    return _stream(grammar.CREATED_SAME if same else grammar.CREATED_OTHER, event, memory)
+    return _stream(
+        grammar.CREATED_SAME if same else grammar.CREATED_OTHER, event.sequence_number, memory
+    )
 
 
 def _terminal_moves(event: LifecycleEvent, machine: Machine, memory: Memory) -> Moves:
     empty = type(event) is Completed and event.response.get("output") == [] and memory.next_index
-    moves = _stream(grammar.COMPLETED_EMPTY if empty else event.type, event, memory)
+    moves = _stream(grammar.COMPLETED_EMPTY if empty else event.type, event.sequence_number, memory)
     items = tuple(("item", index, event.type) for index in memory.items)
     return moves + _id_moves(event, memory) + items
 
@@ -148,7 +148,7 @@ def _added_moves(event: OutputItemAdded, machine: Machine, memory: Memory) -> Mo
     gap = memory.next_index is not None and index > memory.next_index
     symbol = grammar.ADDED_GAP if gap else grammar.ADDED
     return (
-        *_stream(symbol, event, memory),
+        *_stream(symbol, event.sequence_number, memory),
         ("item", index, grammar.added(event.item.get("type"))),
     )
 
@@ -157,7 +157,7 @@ def _done_moves(event: OutputItemDone, machine: Machine, memory: Memory) -> Move
     index = event.output_index
     parts = tuple((table, key, grammar.ITEM_DONE) for table, key in memory.parts.get(index, ()))
     return (
-        *_stream(grammar.OF_AN_ITEM, event, memory),
+        *_stream(grammar.OF_AN_ITEM, event.sequence_number, memory),
         ("item", index, event.type),
         *_item_id_moves(index, event.item.get("id"), memory),
         *parts,
@@ -181,12 +181,12 @@ def _item_moves(event: ItemEvent, machine: Machine, memory: Memory) -> Moves:
     )
     if place is None or machine.state("item", index) is grammar.Item.DONE:
         # The parts of a finished item are forgotten; the item's own table says that this is late.
-        return _stream(grammar.OF_AN_ITEM, event, memory) + moves
+        return _stream(grammar.OF_AN_ITEM, event.sequence_number, memory) + moves
     new = place not in memory.parts.get(index, ())
     many = new and memory.count > MAX_INDEX
     symbol = event.type if place[0] in _NAMED_TABLES else f".{event.type.rpartition('.')[2]}"
     return (
-        *_stream(grammar.TOO_MANY_PARTS if many else grammar.OF_AN_ITEM, event, memory),
+        *_stream(grammar.TOO_MANY_PARTS if many else grammar.OF_AN_ITEM, event.sequence_number, memory),
         *moves,
         (*place, symbol),
     )
@@ -214,31 +214,23 @@ def _number_of(event: Unknown) -> int | None:
     return number if type(number) is int else None
 
 
-def _mark_moves(event: DoneMark, machine: Machine, memory: Memory) -> Moves:
-    return (("stream", None, DONE_MARK),)
-
-
 def _remember_number(event: SequencedEvent, machine: Machine, memory: Memory) -> None:
-    number = event.sequence_number
-    if number is not None:
-        _count(number, memory)
-    elif memory.next_number == 0:
+    if event.sequence_number is None and memory.next_number == 0:
         memory.next_number = None
+    _count(event.sequence_number, memory)
 
 
 def _remember_optional(event: SequencedEvent, machine: Machine, memory: Memory) -> None:
-    if event.sequence_number is not None:
-        _count(event.sequence_number, memory)
+    _count(event.sequence_number, memory)
 
 
 def _remember_unknown(event: Unknown, machine: Machine, memory: Memory) -> None:
-    number = _number_of(event)
+    _count(_number_of(event), memory)
+
+
+def _count(number: int | None, memory: Memory) -> None:
     if number is not None:
-        _count(number, memory)
-
-
-def _count(number: int, memory: Memory) -> None:
-    memory.next_number = max(number + 1, memory.next_number or 0)
+        memory.next_number = max(number + 1, memory.next_number or 0)
 
 
 def _remember_lifecycle(event: LifecycleEvent, machine: Machine, memory: Memory) -> None:
@@ -334,7 +326,7 @@ _PLACES = {cls: _by_role(cls, _PLACE_ROLES) for cls in _CLASSES}
 MOVES: dict[type, Callable[[Any, Machine, Any], Moves]] = {
     **{cls: _by_role(cls, _RULES)[0] for cls in _CLASSES},
     Unknown: _unknown_moves,
-    DoneMark: _mark_moves,
+    DoneMark: asks(DONE_MARK),
 }
 REMEMBER: dict[type, Callable[[Any, Machine, Any], None]] = {
     **{cls: _by_role(cls, _RULES)[1] for cls in _CLASSES},

@@ -32,7 +32,7 @@ def learn(event: Delta, machine: Machine, memory: Memory) -> None:
     """Expect a delta to come again, with another text and the next number."""
     payload = event.payload
     plain = is_flat(payload, _LOGPROBS) and not payload.get(_LOGPROBS)
-    if machine.settled is not None and plain and type(event.delta) is str:
+    if plain and type(event.delta) is str:
         number = "" if memory.next_number is None else "sequence_number"
         memory.model.learn(event, machine.settled, payload, ("delta", "obfuscation"), number)
         memory.model.maker = _MAKERS[event.type]
