@@ -143,7 +143,7 @@ def test_decode_responses_for_a_person(capsys: pytest.CaptureFixture[str]) -> No
 def test_decode_the_wrong_protocol(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["decode", "--sample", "chat", "--protocol", "messages"]) == 1
     assert lines(capsys) == [
-        "error  wrong_protocol: this looks like chat, not messages",
+        "error  wrong_protocol: this looks like chat, not messages; legal: message_start, ping, error",
         "outcome: protocol_error",
     ]
 

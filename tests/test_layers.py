@@ -90,25 +90,43 @@ ALLOWED = {
     "_protocol": {"_frames", "_machine"},
     "_detect": {"_protocol", "_machine", "_frames", "_payload", "chat", "messages", "responses"},
     "_verdicts": {"_protocol", "_machine", "_errors"},
-    "_streams": {
-        *("_verdicts", "_detect", "_protocol", "_machine", "_frames", "_payload", "_errors"),
+    "_streams": {"_verdicts", "_detect", "_protocol", "_machine", "_errors"},
+    "_receiver": {
+        *("_verdicts", "_detect", "_streams", "_protocol", "_machine", "_frames", "_payload", "_errors"),
     },
+    "_sender": {"_verdicts", "_streams", "_protocol", "_frames", "_payload", "_errors"},
+    "_writing": {"_protocol"},
     "_template": set(),
-    "chat": {"_protocol", "events", "grammar", "repeat"},
+    "chat": {"_protocol", "events", "grammar", "repeat", "writing"},
     "chat.events": {"_protocol"},
     "chat.tool_calls": {"_protocol"},
     "chat.grammar": {"_machine", "_protocol", "_template", "events", "tool_calls", "chat"},
+    "chat.writing": {"_protocol", "_writing", "events"},
     "chat.repeat": {"_machine", "_protocol", "_template", "events"},
-    "responses": {"_protocol", "decoding", "events", "grammar", "moves", "repeat", "roles", "responses"},
+    "responses": {
+        *(
+            "_protocol",
+            "decoding",
+            "events",
+            "grammar",
+            "moves",
+            "repeat",
+            "roles",
+            "responses",
+            "writing",
+        ),
+    },
+    "responses.writing": {"_protocol", "_writing", "events", "moves", "roles"},
     "responses.roles": {"_protocol"},
     "responses.events": {"_protocol", "roles"},
     "responses.decoding": {"_protocol", "events", "roles"},
     "responses.grammar": {"_machine", "_protocol", "events"},
     "responses.moves": {"_machine", "_protocol", "_template", "events", "grammar", "roles", "responses"},
     "responses.repeat": {"_machine", "_protocol", "_template", "events", "roles"},
-    "messages": {"_protocol", "events", "grammar", "repeat"},
+    "messages": {"_protocol", "events", "grammar", "repeat", "writing"},
     "messages.events": {"_protocol"},
     "messages.grammar": {"_machine", "_protocol", "_template", "events"},
+    "messages.writing": {"_protocol", "_writing", "events"},
     "messages.repeat": {"_machine", "_protocol", "_template", "events"},
 }
 
@@ -133,5 +151,5 @@ def test_importing_the_package_loads_no_io_module() -> None:
         check=True,
     )
     loaded = set(result.stdout.split())
-    assert "sse_machines._streams" in loaded
+    assert "sse_machines._sender" in loaded
     assert not loaded & {"asyncio", "logging", "socket", "selectors", "ssl", "multiprocessing"}

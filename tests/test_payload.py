@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
+import pickle
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +30,7 @@ from sse_machines import (
     Violation,
     encode_frame,
 )
-from sse_machines._payload import MAX_DEPTH, Loads, PayloadError, loads, loads_with
+from sse_machines._payload import MAX_DEPTH, Loads, PayloadError, dumps, dumps_with, loads, loads_with
 
 DATA = Path(__file__).parent / "data" / "hostile_cases.jsonl"
 CASES: list[dict[str, Any]] = [json.loads(line) for line in DATA.read_text("utf-8").splitlines()]
@@ -328,3 +331,85 @@ def test_frames_stay_with_what_they_became() -> None:
     assert error == ""
     assert [event.type for event in events] == ["message_start", "violation", "unknown"]
     assert events[-1].frame == Frame(events[-1].raw or b"", "ping", "[" * 5000)
+
+
+def test_written_on_one_line_without_spaces() -> None:
+    value = {"a": [1, -0.5, None, True, 'é\u2028\u2029\x85\x7f\n"\\🌍'], "b": {}, "c": ()}
+    text = dumps(value)
+    assert text == '{"a":[1,-0.5,null,true,"é\\u2028\\u2029\\u0085\x7f\\n\\"\\\\🌍"],"b":{},"c":[]}'
+    assert loads(text) == {**value, "c": []}
+
+
+WRITERS: dict[str, Any] = {
+    "own": dumps,
+    "orjson": dumps_with(orjson.dumps),
+    "msgspec": dumps_with(msgspec.json.encode),
+    "json": dumps_with(json.dumps),
+}
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+JSON_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner)
+    ),
+)
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+@given(value=JSON_VALUES)
+def test_every_value_comes_back(write: Any, value: Any) -> None:
+    text = write(value)
+    assert loads(text) == value
+    assert not set("\r\n\x85\u2028\u2029") & set(text)
+
+
+class Pair(tuple[Any, Any]):
+    __slots__ = ()
+
+
+NOT_WRITTEN: dict[str, Any] = {
+    "NaN": float("nan"),
+    "infinity": [float("inf")],
+    "key": {"a": {1: 2}},
+    "key in a list": [[{None: 1}]],
+    "key in a tuple": Pair(({1: 1}, 2)),
+    "set": {1},
+    "bytes": b"",
+    "object": object(),
+    "date": date(2026, 12, 1),
+}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+@pytest.mark.parametrize("value", NOT_WRITTEN.values(), ids=NOT_WRITTEN)
+def test_what_is_not_written(write: Any, value: Any) -> None:
+    with pytest.raises(PayloadError):
+        write(value)
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_depth_is_the_same_in_both_directions(write: Any) -> None:
+    value: Any = 1
+    for _ in range(MAX_DEPTH):
+        value = [value]
+    assert loads(write(value)) == value
+    with pytest.raises(PayloadError):
+        write([value])
+    with pytest.raises(PayloadError):
+        write({"a": value})
+
+
+def test_a_writer_that_breaks_lines() -> None:
+    with pytest.raises(PayloadError):
+        dumps_with(functools.partial(json.dumps, indent=1))({"a": 1})
+    with pytest.raises(PayloadError):
+        dumps_with(lambda _: "a\rb")({"a": 1})
+
+
+def test_a_wrapped_writer_pickles() -> None:
+    write = pickle.loads(pickle.dumps(dumps_with(json.dumps)))
+    assert write({"a": "é"}) == '{"a": "\\u00e9"}'

@@ -42,6 +42,7 @@ def test_public_names() -> None:
         "ProtocolError",
         "Receiver",
         "RemoteProtocolError",
+        "Sender",
         "StreamTruncated",
         "Unknown",
         "Violation",

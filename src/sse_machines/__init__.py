@@ -16,7 +16,8 @@ from ._errors import (
 )
 from ._frames import Frame, FrameReader, encode_frame
 from ._protocol import Comment, EndOfStream, Event, Outcome, Unknown, Violation
-from ._streams import Limits, Receiver
+from ._receiver import Limits, Receiver
+from ._sender import Sender
 from .chat import PROTOCOL as CHAT
 from .messages import PROTOCOL as MESSAGES
 from .responses import PROTOCOL as RESPONSES
@@ -38,6 +39,7 @@ __all__ = [
     "ProtocolError",
     "Receiver",
     "RemoteProtocolError",
+    "Sender",
     "StreamTruncated",
     "Unknown",
     "Violation",

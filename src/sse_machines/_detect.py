@@ -114,6 +114,7 @@ PROTOCOL: Protocol[Event] = Protocol(
     decode=_decode,
     recognises=lambda _payload, _name: False,
     repeat=_repeat,
+    repeats=lambda _data, _name, _machine, _memory: False,
     learn={},
     moves={Unknown: asks(UNKNOWN), Done: asks(DONE_MARK)},
     remember={},
@@ -121,5 +122,6 @@ PROTOCOL: Protocol[Event] = Protocol(
     outcomes={},
     named=False,
     error=Error,
+    interruption=CHAT.interruption,
 )
 """The protocol of a stream that has not told its own."""

@@ -121,7 +121,7 @@ class WireEvent(Event):
         given = {name: getattr(self, name) for name in self.wire_names}
         fields = {name: value for name, value in given.items() if value is not None}
         name = {self.tag: self.type} if self.tag else {}
-        object.__setattr__(self, "payload", {**self.payload, **name, **fields})
+        object.__setattr__(self, "payload", {**name, **self.payload, **name, **fields})
 
     if not TYPE_CHECKING:
 
@@ -361,6 +361,8 @@ class Protocol(Generic[E_co]):
         repeat: (data, name and bytes of the frame, machine, memory) → the event, if it goes on exactly
             where the one before it stood, with the same moves; None says nothing. A shortcut: without
             it, everything comes out the same.
+        repeats: (data, name of the frame, machine, memory) → whether ``repeat`` would find that, for who
+            has the event already.
         learn: Event class → (event, machine, memory) → None: what makes ``repeat`` know the next one.
             Asked after every event that was legal in all and moved nothing.
         moves: Event class → (event, machine, memory) → the moves that the event asks for.
@@ -370,6 +372,11 @@ class Protocol(Generic[E_co]):
         outcomes: Final states and how a stream ends in them.
         named: Whether every frame has to carry the event's type as its event name; if not, none may.
         error: The class of an error in the stream. It ends the answer whatever its form is.
+        interruption: (memory, message, type, code) → the event that says that the answer breaks off.
+            A member that the protocol has no place for is left out; None is the protocol's default.
+        numbered: (payload, memory) → the payload, with the number that is due if it has none; None where
+            events are not numbered.
+        skipped: (event, memory) → None: what changes in the memory by an event that is dropped.
         resume: (machine, memory, number of the last event that came before) → None. Makes a stream
             begin in the middle; None where the protocol knows no such thing.
     """
@@ -380,6 +387,7 @@ class Protocol(Generic[E_co]):
     decode: Callable[[Any, str, bytes], E_co]
     recognises: Callable[[Any, str], bool]
     repeat: Callable[[str, str, bytes, Machine, Any], E_co | None]
+    repeats: Callable[[str, str, Machine, Any], bool]
     learn: Mapping[type, Callable[[Any, Machine, Any], None]]
     moves: Mapping[type, Callable[[Any, Machine, Any], tuple[Move, ...]]]
     remember: Mapping[type, Callable[[Any, Machine, Any], None]]
@@ -387,6 +395,9 @@ class Protocol(Generic[E_co]):
     outcomes: Mapping[enum.Enum, Outcome]
     named: bool
     error: type[Event]
+    interruption: Callable[[Any, str, str | None, str | None], WireEvent]
+    numbered: Callable[[JSONObject, Any], JSONObject] | None = None
+    skipped: Callable[[Event, Any], None] | None = None
     resume: Callable[[Machine, Any, int], None] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -162,6 +162,22 @@ class Model:
             # The event is its owner's, who may change what is in it.
             self.payload, self.inner = event.payload.copy(), copy.deepcopy(inner)
 
+    def fits(self, text: str, name: str, settled: Any, number: int | None) -> bool:
+        """Whether a text is the event that is expected.
+
+        Args:
+            text: The data of a frame.
+            name: Its event name.
+            settled: The moves that were made last, if they moved nothing.
+            number: The number that is due, if there is one.
+        """
+        if self.asked is None or self.asked is not settled or name != self.name:
+            return False
+        if self.template is None or self.template.read(text, number) is None:
+            return False
+        self.used = True
+        return True
+
 
 def is_flat(value: dict[str, Any], but: str = "") -> bool:
     """Whether an object holds, but for one member, nothing that anybody could change."""

@@ -10,13 +10,13 @@ import enum
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from ._errors import SAMPLE_LENGTH, NotAnEventStream, RemoteProtocolError
+from ._errors import SAMPLE_LENGTH, NotAnEventStream, ProtocolError
 from ._machine import Finding
 from ._protocol import EOF, UNKNOWN, Event, Unknown, Violation, WireEvent
 
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
-R = TypeVar("R", bound=RemoteProtocolError)
+P = TypeVar("P", bound=ProtocolError)
 
 
 def faults_of_name(event: Event, *, named: bool) -> list[tuple[str, str]]:
@@ -70,8 +70,8 @@ def violation(finding: Finding, event: Event | None, *, dropped: bool) -> Violat
     )
 
 
-def remote_error(found: Violation, protocol: str, kind: type[R]) -> R:
-    """The error that a violation is where it is not tolerated."""
+def error_of(found: Violation, protocol: str, kind: type[P]) -> P:
+    """The error that a violation is where it is not tolerated: the peer's or the caller's."""
     legal = f"; legal: {', '.join(found.legal)}" if found.legal else ""
     return kind(
         f"{found.code}: {found.message}{legal}",

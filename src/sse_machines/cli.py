@@ -23,7 +23,7 @@ import attrs
 from ._detect import PROTOCOLS as ALL
 from ._errors import ProtocolError
 from ._protocol import Comment, EndOfStream, Event, Outcome, Protocol, Violation, WireEvent
-from ._streams import Receiver
+from ._receiver import Receiver
 from .chat import ChatCompletionChunk
 from .responses import LifecycleEvent
 

@@ -20,7 +20,8 @@ from .events import (
     recognises as _recognises,
 )
 from .grammar import Call, ChoiceState, Member, State
-from .repeat import LEARN as _LEARN, repeat as _repeat
+from .repeat import LEARN as _LEARN, repeat as _repeat, repeats as _repeats
+from .writing import Answer, interruption as _interruption
 
 PROTOCOL: Protocol[AnyEvent] = Protocol(
     name="chat",
@@ -29,6 +30,7 @@ PROTOCOL: Protocol[AnyEvent] = Protocol(
     decode=_decode,
     recognises=_recognises,
     repeat=_repeat,
+    repeats=_repeats,
     learn=_LEARN,
     moves=_grammar.MOVES,
     remember=_grammar.REMEMBER,
@@ -36,11 +38,13 @@ PROTOCOL: Protocol[AnyEvent] = Protocol(
     outcomes=_grammar.OUTCOMES,
     named=False,
     error=Error,
+    interruption=_interruption,
 )
 """The protocol as a value, for ``Receiver(PROTOCOL)``; also ``sse_machines.CHAT``."""
 
 __all__ = [
     "PROTOCOL",
+    "Answer",
     "AnyEvent",
     "AudioDelta",
     "Call",

@@ -84,6 +84,11 @@ def _delta(model: Model, text: str) -> Any:
     return {"tool_calls": [{**piece, "function": {**piece["function"], "arguments": text}}]}
 
 
+def repeats(data: str, name: str, machine: Machine, memory: Memory) -> bool:
+    """Whether a text is that of an event that goes on where the last one stood."""
+    return memory.model.fits(data, name, machine.settled, None)
+
+
 _new = object.__new__
 _put_raw, _put_payload, _put_choices = (
     slot_setter(ChatCompletionChunk, name) for name in ("raw", "payload", "choices")

@@ -40,7 +40,8 @@ from .events import (
     recognises as _recognises,
 )
 from .grammar import Block, State
-from .repeat import LEARN as _LEARN, repeat as _repeat
+from .repeat import LEARN as _LEARN, repeat as _repeat, repeats as _repeats
+from .writing import Answer, interruption as _interruption
 
 PROTOCOL: Protocol[AnyEvent] = Protocol(
     name="messages",
@@ -49,6 +50,7 @@ PROTOCOL: Protocol[AnyEvent] = Protocol(
     decode=_decode,
     recognises=_recognises,
     repeat=_repeat,
+    repeats=_repeats,
     learn=_LEARN,
     moves=_grammar.MOVES,
     remember=_grammar.REMEMBER,
@@ -56,11 +58,13 @@ PROTOCOL: Protocol[AnyEvent] = Protocol(
     outcomes=_grammar.OUTCOMES,
     named=True,
     error=Error,
+    interruption=_interruption,
 )
 """The protocol as a value, for ``Receiver(PROTOCOL)``; also ``sse_machines.MESSAGES``."""
 
 __all__ = [
     "PROTOCOL",
+    "Answer",
     "AnyEvent",
     "Block",
     "CitationsDelta",

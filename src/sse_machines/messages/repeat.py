@@ -53,6 +53,11 @@ def repeat(
     return event
 
 
+def repeats(data: str, name: str, machine: Machine, memory: Memory) -> bool:
+    """Whether a text is that of an event that goes on where the last one stood."""
+    return memory.model.fits(data, name, machine.settled, None)
+
+
 _new = object.__new__
 _put_raw, _put_payload, _put_delta = (
     slot_setter(ContentBlockDelta, name) for name in ("raw", "payload", "delta")

@@ -73,7 +73,7 @@ from .events import (
     WebSearchCallSearching,
 )
 from .grammar import Identity, Item, Numbering, Part, Progress, Slot, State
-from .repeat import LEARN as _LEARN, repeat as _repeat
+from .repeat import LEARN as _LEARN, repeat as _repeat, repeats as _repeats
 from .roles import (
     CommandEvent,
     ContentPart,
@@ -96,6 +96,7 @@ from .roles import (
     TextDone,
     Usage,
 )
+from .writing import Answer, interruption as _interruption
 
 PROTOCOL: Protocol[AnyEvent] = Protocol(
     name="responses",
@@ -104,6 +105,7 @@ PROTOCOL: Protocol[AnyEvent] = Protocol(
     decode=_decode,
     recognises=_recognises,
     repeat=_repeat,
+    repeats=_repeats,
     learn=_LEARN,
     moves=_moves.MOVES,
     remember=_moves.REMEMBER,
@@ -111,12 +113,16 @@ PROTOCOL: Protocol[AnyEvent] = Protocol(
     outcomes=_grammar.OUTCOMES,
     named=True,
     error=Error,
+    interruption=_interruption,
+    numbered=_moves.numbered,
+    skipped=_moves.skipped,
     resume=_moves.resume,
 )
 """The protocol as a value, for ``Receiver(PROTOCOL)``; also ``sse_machines.RESPONSES``."""
 
 __all__ = [
     "PROTOCOL",
+    "Answer",
     "AnyEvent",
     "ApplyPatchCallOperationDiffDelta",
     "ApplyPatchCallOperationDiffDone",

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import attrs
 
 from .._machine import Machine, Move, asks
-from .._protocol import DONE_MARK, MAX_INDEX, UNKNOWN, Done as DoneMark, Unknown
+from .._protocol import DONE_MARK, MAX_INDEX, UNKNOWN, Done as DoneMark, Event, JSONObject, Unknown
 from .._template import Model
 from . import grammar
 from .events import (
@@ -61,6 +61,7 @@ class Memory:
         next_index: The ``output_index`` of the next item; None while a resumed stream has shown none.
         created: Whether the response.created came.
         response_id: The first id of the response.
+        response: The response as it was when it was last told, before its end.
         items: The ``output_index`` of each item that is open, and its first id.
         parts: ``output_index`` → the parts, slots and states of tools that are open in that item.
         count: How many those are.
@@ -71,6 +72,7 @@ class Memory:
     next_index: int | None = 0
     created: bool = False
     response_id: Any = None
+    response: JSONObject | None = None
     items: dict[int, Any] = attrs.field(factory=dict)
     parts: dict[int, dict[Place, None]] = attrs.field(factory=dict)
     count: int = 0
@@ -85,6 +87,16 @@ def resume(machine: Machine, memory: Memory, starting_after: int) -> None:
     machine.begin("summary", grammar.Part.UNSEEN)
     memory.next_number = starting_after + 1
     memory.next_index = None
+
+
+def numbered(payload: JSONObject, memory: Memory) -> JSONObject:
+    """A payload with its number: its own, or the one that is due. A stream without numbers stays so."""
+    number = memory.next_number
+    if number is None or payload.get("sequence_number") is not None:
+        return payload
+    payload = payload.copy()
+    payload["sequence_number"] = number
+    return payload
 
 
 def _stream(symbol: str, number: int | None, memory: Memory) -> Moves:
@@ -208,10 +220,16 @@ def _unknown_moves(event: Unknown, machine: Machine, memory: Memory) -> Moves:
     return _optional(UNKNOWN, _number_of(event), memory)
 
 
-def _number_of(event: Unknown) -> int | None:
-    """The number of an event that is not known here: events of the future are numbered, too."""
-    number = event.payload.get("sequence_number") if type(event.payload) is dict else None
+def _number_of(event: Any) -> int | None:
+    """The number of any event: those that are not known here are numbered, too."""
+    payload = getattr(event, "payload", None)
+    number = payload.get("sequence_number") if type(payload) is dict else None
     return number if type(number) is int else None
+
+
+def skipped(event: Event, memory: Memory) -> None:
+    """Count the number of an event that was dropped: the next one goes on from there."""
+    _count(_number_of(event), memory)
 
 
 def _remember_number(event: SequencedEvent, machine: Machine, memory: Memory) -> None:
@@ -236,11 +254,13 @@ def _count(number: int | None, memory: Memory) -> None:
 def _remember_lifecycle(event: LifecycleEvent, machine: Machine, memory: Memory) -> None:
     _remember_number(event, machine, memory)
     memory.created = memory.created or isinstance(event, Created)
+    memory.response = dict(event.response)
     if memory.response_id is None:
         memory.response_id = event.response.get("id")
 
 
 def _remember_terminal(event: LifecycleEvent, machine: Machine, memory: Memory) -> None:
+    _remember_number(event, machine, memory)
     memory.items.clear()
     memory.parts.clear()
 

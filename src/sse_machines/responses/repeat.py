@@ -64,6 +64,15 @@ def repeat(data: str, name: str, raw: bytes, machine: Machine, memory: Memory) -
     return event
 
 
+def repeats(data: str, name: str, machine: Machine, memory: Memory) -> bool:
+    """Whether a text is that of a delta that goes on where the last one stood; it is counted then."""
+    number = memory.next_number
+    found = memory.model.fits(data, name, machine.settled, number)
+    if found and number is not None:
+        memory.next_number = number + 1
+    return found
+
+
 _new = object.__new__
 _put_raw, _put_payload = slot_setter(ItemEvent, "raw"), slot_setter(ItemEvent, "payload")
 _DELTAS: tuple[type[Delta], ...] = tuple(
