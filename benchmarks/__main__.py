@@ -1,11 +1,11 @@
-"""The command line: ``python -m benchmarks {frames,receive,memory,steps}``."""
+"""The command line: ``python -m benchmarks {frames,receive,send,memory,steps}``."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 
-from . import contenders
+from . import contenders, writers
 from .contenders import FLOOR, FLOOR_ORJSON, HTTPX_SSE
 from .memory import print_memory
 from .steps import print_steps
@@ -39,6 +39,18 @@ def receive(args: argparse.Namespace) -> None:
         columns = _measure(jobs | orjson_jobs, args)
         print_table(title, list(jobs), columns, [FLOOR, HTTPX_SSE])
         print_table(f"{title}, in the same rounds", list(orjson_jobs), columns, [FLOOR_ORJSON, FLOOR])
+
+
+def send(args: argparse.Namespace) -> None:
+    """Measure events to bytes."""
+    for protocol in args.protocol or STREAMS:
+        given = writers.events(protocol, args.events)
+        jobs = {who: Job(work, given) for who, work in writers.send(protocol, given).items()}
+        orjson_jobs = {who: Job(work, given) for who, work in writers.send_with_orjson(protocol).items()}
+        row = {args.events: measure(jobs | orjson_jobs, 1, args.rounds)}
+        print_table(f"send: {protocol}", list(jobs), row, [writers.FLOOR], unit="events")
+        title = f"send: {protocol}, in the same rounds"
+        print_table(title, list(orjson_jobs), row, [writers.FLOOR_ORJSON, writers.FLOOR], unit="events")
 
 
 def _measure(jobs: dict[str, Job], args: argparse.Namespace) -> dict[int, Row]:
@@ -76,9 +88,14 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--rounds", type=_positive, default=20, help="the fastest one counts")
         command.add_argument("--chunk", type=_positive, action="append", help="bytes; can be repeated")
         command.set_defaults(run=run)
-    receive_parser.add_argument(
-        "--protocol", choices=STREAMS, action="append", help="all by default; can be repeated"
-    )
+    send_parser = commands.add_parser("send", help=send.__doc__)
+    send_parser.add_argument("--events", type=_positive, default=4000, help="per answer")
+    send_parser.add_argument("--rounds", type=_positive, default=20, help="the fastest one counts")
+    send_parser.set_defaults(run=send)
+    for command in (receive_parser, send_parser):
+        command.add_argument(
+            "--protocol", choices=STREAMS, action="append", help="all by default; can be repeated"
+        )
     command = commands.add_parser("memory", help=memory.__doc__)
     command.add_argument(
         "--events", type=_positive, default=40, help="of the answer that is half received"

@@ -10,19 +10,27 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from .contenders import Work
-from .streams import Stream
+
+class Source(Protocol):
+    """What a contender is given: a stream that is read, or events that are written."""
+
+    @property
+    def blocks(self) -> Sequence[Any]:
+        """What has to be found or written, one by one."""
+
+    def chunks(self, size: int) -> list[Any]:
+        """What the contender gets, in pieces of one size."""
 
 
 class Job(NamedTuple):
-    """A contender and the stream it is given; None for one that is not installed."""
+    """A contender and what it is given; None for one that is not installed."""
 
-    work: Work | None
-    stream: Stream
+    work: Callable[[list[Any]], int | list[Any]] | None
+    stream: Source
 
 
 Row = dict[str, float]
@@ -48,7 +56,9 @@ def measure(jobs: Mapping[str, Job], chunk: int, rounds: int) -> Row:
     return best
 
 
-def _seconds(name: str, work: Work, chunks: list[bytes], events: int) -> float:
+def _seconds(
+    name: str, work: Callable[[list[Any]], int | list[Any]], chunks: list[Any], events: int
+) -> float:
     gc.collect()
     start = time.process_time()
     result = work(chunks)
@@ -71,11 +81,18 @@ def _only_own_garbage() -> Iterator[None]:
         gc.unfreeze()
 
 
-def print_table(title: str, names: list[str], columns: Mapping[int, Row], bases: list[str]) -> None:
+def print_table(
+    title: str,
+    names: list[str],
+    columns: Mapping[int, Row],
+    bases: list[str],
+    *,
+    unit: str = "B chunks",
+) -> None:
     """Print microseconds per event and the ratios to the bases, by contender and chunk size."""
     print(f"\n{title}")
     print(f"us per event (ratios to {', to '.join(bases)})")
-    print("".join([f"{'':24}", *(f"{f'{size:,} B chunks':>22}" for size in columns)]))
+    print("".join([f"{'':24}", *(f"{f'{size:,} {unit}':>22}" for size in columns)]))
     for name in names:
         cells = [_cell(name, row, bases) for row in columns.values()]
         print("".join([f"{name:24}", *(f"{cell:>22}" for cell in cells)]))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
-from benchmarks import contenders
+from benchmarks import contenders, writers
 from benchmarks.__main__ import main
 from benchmarks.steps import SHAPES
 from benchmarks.streams import STREAMS, stream
 from benchmarks.timing import Job, measure
-from sse_machines import FrameReader, Outcome, Receiver
+from sse_machines import Frame, FrameReader, Outcome, Receiver
 
 QUICK = ["--events", "30", "--rounds", "1", "--chunk", "50", "--chunk", "1000"]
 
@@ -38,6 +41,30 @@ def test_receive(output: str) -> None:
     assert output.count("\nanthropic Stream ") == 1
 
 
+@pytest.mark.parametrize("output", [["send", "--events", "30", "--rounds", "1"]], indirect=True)
+def test_send(output: str) -> None:
+    for protocol in STREAMS:
+        assert f"\nsend: {protocol}\n" in output
+    given = writers.events("chat", 30)
+    for name in writers.send("chat", given) | writers.send_with_orjson("chat"):
+        assert output.count(f"\n{name} ") == len(STREAMS)
+
+
+@pytest.mark.parametrize("protocol", STREAMS)
+def test_all_writers_say_the_same(protocol: str) -> None:
+    given = writers.events(protocol, 30)
+    jobs = writers.send(protocol, given) | writers.send_with_orjson(protocol)
+    said = {}
+    for name, work in jobs.items():
+        if work is not None:
+            frames = [Frame.parse(block) for block in work(given.blocks)]
+            texts = [frame.data for frame in frames if frame.data not in (None, "[DONE]", '"[DONE]"')]
+            payloads = [json.loads(text or "") for text in texts]
+            said[name] = [{k: v for k, v in p.items() if k != "sequence_number"} for p in payloads]
+    assert len(said) >= 4
+    assert all(payloads == said["sse_machines"] for payloads in said.values())
+
+
 @pytest.mark.parametrize("output", [["memory", "--events", "10", "--count", "10"]], indirect=True)
 def test_memory(output: str) -> None:
     assert output.count("FrameReader, ") == 2
@@ -50,19 +77,21 @@ def test_steps(output: str) -> None:
         assert shape.name in output
 
 
-@pytest.mark.parametrize("command", ["frames", "receive"])
+@pytest.mark.parametrize(
+    ("command", "module"), [("frames", contenders), ("receive", contenders), ("send", writers)]
+)
 def test_without_peers(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, module: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def absent(name: str) -> None:
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(contenders, "import_module", absent)
-    main([command, *QUICK])
+    monkeypatch.setattr(module, "import_module", absent)
+    main([command, *(QUICK[:4] if command == "send" else QUICK)])
 
     output = capsys.readouterr().out
     assert f"\n{contenders.OURS} " in output
-    assert f"\n{contenders.FLOOR} " in output
+    assert f"\n{module.FLOOR} " in output
     assert "not installed" in output
 
 

@@ -116,7 +116,7 @@ def dumps(value: Any) -> str:
         PayloadError: The value has no text that a reader would understand the same.
     """
     try:
-        _check(value, 0)
+        _check(value, 0, _SCALARS)
         text = "".join(_write(value, 0))
     except (TypeError, ValueError) as error:
         raise PayloadError(f"not JSON ({error})") from error
@@ -137,8 +137,7 @@ def dumps_with(writer: Dumps) -> Callable[[Any], str]:
 
 def _guarded_dumps(writer: Dumps, value: Any) -> str:
     try:
-        _check(value, 0)
-        _check_leaves(value)
+        _check(value, 0, _NEVER_BAD)
         text = writer(value)
         text = text.decode() if isinstance(text, bytes) else text
     except (TypeError, ValueError) as error:
@@ -148,30 +147,34 @@ def _guarded_dumps(writer: Dumps, value: Any) -> str:
     return _on_one_line(text)
 
 
-def _check(value: Any, depth: int) -> None:
-    """Raise if a key is no text, or the nesting too deep, as it is in a circle."""
-    if depth == MAX_DEPTH:
-        raise ValueError(f"nested deeper than {MAX_DEPTH}")
+def _check(value: Any, depth: int, plain: frozenset[type]) -> None:
+    """Raise on what has no text, or none that a reader would understand the same.
+
+    Args:
+        value: Any value.
+        depth: How deep it stands; a circle is too deep, too.
+        plain: The types of values that need no look.
+    """
     if isinstance(value, dict):
         # Joining is the fastest look at the type of every key.
         _join(value)
         value = value.values()
     elif not isinstance(value, _ARRAYS):
+        _check_scalar(value)
         return
+    if depth == MAX_DEPTH:
+        raise ValueError(f"nested deeper than {MAX_DEPTH}")
     for inner in value:
-        if type(inner) not in _SCALARS:
-            _check(inner, depth + 1)
+        if type(inner) not in plain:
+            _check(inner, depth + 1, plain)
 
 
-def _check_leaves(value: Any) -> None:
-    """Raise on what the standard library refuses and other writers have a text for, such as NaN."""
+def _check_scalar(value: Any) -> None:
+    # Fast writers make null of what is no number, and have texts for dates and the like.
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} is no JSON number")
-    if isinstance(value, dict | list | tuple):
-        for inner in value.values() if isinstance(value, dict) else value:
-            _check_leaves(inner)
-    elif value is not None and not isinstance(value, str | int | float):
-        _refuse_type(value)
+    if value is not None and not isinstance(value, str | int | float):
+        raise TypeError(f"a {type(value).__name__} has no JSON form")
 
 
 def _on_one_line(text: str) -> str:
@@ -181,19 +184,17 @@ def _on_one_line(text: str) -> str:
     return text
 
 
-def _refuse_type(value: object) -> Any:
-    raise TypeError(f"a {type(value).__name__} has no JSON form")
-
-
 _ARRAYS = (list, tuple)
-_SCALARS = frozenset((str, int, float, bool, type(None)))
+_NEVER_BAD: frozenset[type] = frozenset((str, int, bool, type(None)))
+_SCALARS: frozenset[type] = _NEVER_BAD | {float}
+"""For the writer of the standard library, which refuses NaN itself."""
 _LINE_ENDS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _join = "".join
 # One encoder for all calls costs two thirds of json.dumps, which makes itself a new one every time. The
 # name is as old as the module, but the type stubs leave it out. Its arguments: no search for circles,
 # since `_check` has found them; no indent; separators; keys neither sorted nor skipped; no NaN.
 _write: Callable[[Any, int], tuple[str, ...]] = getattr(json.encoder, "c_make_encoder")(  # noqa: B009
-    *(None, _refuse_type, json.encoder.encode_basestring, None, ":", ",", False, False, False)
+    *(None, _check_scalar, json.encoder.encode_basestring, None, ":", ",", False, False, False)
 )
 
 
