@@ -28,6 +28,7 @@ def test_the_blocks_are_found() -> None:
         *["sh", "sh"],
         *["python", "text"],
         *["python", "text"],
+        *["python", "text"],
         "mermaid",
         *["python", "text"],
     ]
