@@ -19,6 +19,7 @@ from sse_machines import (
     RESPONSES,
     Comment,
     EndOfStream,
+    Frame,
     LocalProtocolError,
     Outcome,
     Receiver,
@@ -391,6 +392,70 @@ def test_a_bad_form_is_refused_between_repetitions() -> None:
     bad.payload["index"] = False
     assert refused(sender, lambda: sender.send(bad)).code == "malformed_event"
     assert sender.send(more("d"))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: p.name)
+def test_what_was_legal_again_and_again_is_judged_anew_when_the_state_moves(
+    protocol: Protocol[Any],
+) -> None:
+    sender, more = begun(protocol.name)
+    for text in "abc":
+        sender.send(more(text))
+    ends: dict[str, tuple[Any, str]] = {
+        "chat": (next(chat.Answer(id="chatcmpl-1", model="m", created=1).end()), "delta_after_finish"),
+        "responses": (
+            responses.OutputTextDone(
+                item_id="msg_1_0", output_index=0, content_index=0, text="Helloabc"
+            ),
+            "delta_after_text_done",
+        ),
+        "messages": (messages.ContentBlockStop(index=0), "delta_for_closed_block"),
+    }
+    end, code = ends[protocol.name]
+    sender.send(end)
+    assert refused_event(sender, more("d")).code == code
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: p.name)
+def test_repetitions_are_not_judged_anew(protocol: Protocol[Any]) -> None:
+    sender, more = begun(protocol.name)
+    asked: list[type] = []
+
+    def counting(cls: type, moves: Any) -> Any:
+        def ask(*arguments: Any) -> Any:
+            asked.append(cls)
+            return moves(*arguments)
+
+        return ask
+
+    counted = {cls: counting(cls, moves) for cls, moves in protocol.moves.items()}
+    sender.__setstate__({**sender.__getstate__(), "_protocol": attrs.evolve(protocol, moves=counted)})
+    for number in range(50):
+        sender.send(more(str(number)))
+    assert 1 <= len(asked) <= 2
+
+
+def test_a_byte_order_mark_is_only_forwarded_first() -> None:
+    mark = Frame(b"\xef\xbb\xbf")
+    assert Sender(CHAT).forward(mark) == mark.raw
+    begins: list[Callable[[Sender[Any]], bytes]] = [
+        lambda sender: sender.comment("x"),
+        lambda sender: sender.interrupt(),
+        lambda sender: sender.send(Unknown(name="message", payload={"y": 1})),
+        lambda sender: sender.forward(Frame(b": x\n")),
+        lambda sender: sender.forward(_comment()),
+        lambda sender: sender.forward(mark),
+    ]
+    for begin in begins:
+        sender = Sender(CHAT)
+        assert begin(sender)
+        assert sender.forward(mark) == b""
+
+
+def _comment() -> Any:
+    receiver = Receiver(CHAT)
+    receiver.receive_data(b": x\n")
+    return next(receiver)
 
 
 UNKNOWN_FRAMES: list[tuple[Any, Unknown, bytes]] = [
