@@ -151,6 +151,29 @@ def test_comments(comment: str) -> None:
     assert there_and_back(CHAT, event) == [event]
 
 
+BAD = {
+    "a lone surrogate": "\ud800",
+    "NaN": float("nan"),
+    "a number for a key": {1: "x"},
+    "a key with a lone surrogate": {"\udfff": 1},
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+@given(data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_what_has_no_text_is_refused_in_every_field(bad: Any, data: st.DataObject) -> None:
+    protocol, cls = data.draw(st.sampled_from(CLASSES))
+    event = data.draw(events(cls))
+    field = data.draw(st.sampled_from(["x", *cls.wire_names]))
+    nested = data.draw(st.sampled_from([lambda v: v, lambda v: {"x": v}, lambda v: [[], v]]))
+    # As it is if somebody changes what an event holds, which nobody is kept from.
+    event.payload[field] = nested(bad)
+    with pytest.raises(LocalProtocolError) as caught:
+        there_and_back(protocol, event)
+    assert caught.value.code == "bad_payload"
+
+
 def test_the_end_mark() -> None:
     assert there_and_back(CHAT, Done()) == [Done()]
 

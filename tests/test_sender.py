@@ -100,6 +100,11 @@ def test_an_event_becomes_one_frame() -> None:
     assert sender.legal() == ("content_block_start", "message_delta", "ping", "error")
 
 
+def test_the_class_names_the_event_whatever_its_payload_says() -> None:
+    frame = Sender(MESSAGES).send(Ping(payload={"type": "message_stop", "x": 1}))
+    assert frame == b'event: ping\ndata: {"type":"ping","x":1}\n\n'
+
+
 def test_chat_has_no_event_names_and_an_end_mark() -> None:
     sender = Sender(CHAT)
     answer = chat.Answer(id="chatcmpl-EXAMPLE", model="gpt-5.6-sol", created=0)
@@ -196,6 +201,15 @@ def test_an_interrupted_response_keeps_its_id_and_numbers() -> None:
         "code": "rate_limit_exceeded",
         "message": "Response stream interrupted, please retry",
     }
+
+
+def test_an_interrupted_response_is_as_it_was_told() -> None:
+    created = next(responses.Answer(id="resp_1", model="m", created_at=1).begin())
+    assert isinstance(created, responses.Created)
+    sender = Sender(RESPONSES)
+    sender.send(created)
+    created.response["id"] = "another"
+    assert b'"id":"resp_1"' in sender.interrupt()
 
 
 def test_a_response_that_fails_before_it_begins() -> None:

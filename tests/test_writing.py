@@ -199,6 +199,7 @@ def test_a_response_that_was_stopped() -> None:
     events += answer.end(input_tokens=5, output_tokens=3, incomplete="max_output_tokens")
     payloads = sent(RESPONSES, events)
     assert payloads[-1]["type"] == "response.incomplete"
+    assert payloads[-1]["response"]["status"] == "incomplete"
     assert payloads[-1]["response"]["incomplete_details"] == {"reason": "max_output_tokens"}
     assert payloads[-1]["response"]["output"] == []
 

@@ -7,7 +7,7 @@ nobody who reads it has to trust the code that wrote it. Nothing here knows a cl
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -37,7 +37,7 @@ class Meant:
     Attributes:
         scenario: One of `SCENARIOS`.
         api: The name of the protocol.
-        chunks: The body, as it is written.
+        write: Makes the body, chunk by chunk, with a sender of its own.
         text, reasoning, tools, usage, finish: What every client should find.
         error: The message of the error in the stream; ``""`` if there is none.
         final: Members that the final object of the official SDK has to have; None after an error.
@@ -45,7 +45,7 @@ class Meant:
 
     scenario: str
     api: str
-    chunks: tuple[bytes, ...]
+    write: Callable[[], Iterator[bytes]]
     text: str
     reasoning: str = ""
     tools: list[dict[str, Any]] = attrs.field(factory=list)
@@ -200,11 +200,15 @@ def final(api: str, *, reasoning: bool, tools: bool) -> dict[str, Any]:
 def finished(scenario: str, api: str) -> Meant:
     reasoning, tools = scenario == "reasoning", scenario == "tools"
     comment = KEEPALIVE if scenario == "keepalive" else ""
-    events = whole(api, reasoning=reasoning, tools=tools)
+
+    def write() -> Iterator[bytes]:
+        events = whole(api, reasoning=reasoning, tools=tools)
+        return written(Sender(PROTOCOLS[api]), events, comment=comment)
+
     return Meant(
         scenario=scenario,
         api=api,
-        chunks=tuple(written(Sender(PROTOCOLS[api]), events, comment=comment)),
+        write=write,
         text="".join(TEXT),
         reasoning="".join(REASONING) if reasoning else "",
         tools=TOOLS if tools else [],
@@ -215,16 +219,18 @@ def finished(scenario: str, api: str) -> Meant:
 
 
 def failed(scenario: str, api: str) -> Meant:
-    sender = Sender(PROTOCOLS[api])
-    chunks = [*written(sender, begun(api))]
-    if scenario == "interrupted":
-        chunks.append(sender.interrupt())
-    else:
-        chunks.append(sender.interrupt(OVERLOADED, type="overloaded_error", code="server_error"))
+    def write() -> Iterator[bytes]:
+        sender = Sender(PROTOCOLS[api])
+        yield from written(sender, begun(api))
+        if scenario == "interrupted":
+            yield sender.interrupt()
+        else:
+            yield sender.interrupt(OVERLOADED, type="overloaded_error", code="server_error")
+
     return Meant(
         scenario=scenario,
         api=api,
-        chunks=tuple(chunks),
+        write=write,
         text="".join(TEXT[:2]),
         error=INTERRUPTED if scenario == "interrupted" else OVERLOADED,
     )
@@ -235,7 +241,7 @@ ALL = {
     for scenario in SCENARIOS
     for api in PATHS
 }
-ROUTES = {meant.path: meant.chunks for meant in ALL.values()}
+ROUTES = {meant.path: meant.write for meant in ALL.values()}
 
 
 def check_contains(actual: Any, wanted: Any) -> None:

@@ -1,7 +1,8 @@
 """Two real servers on loopback that send what they are given: ASGI on uvicorn, and sockets through h11.
 
-A path has the chunks of its body, and every chunk is a write of its own. The servers deliberately know
-nothing of what is in them, and nothing sleeps: the socket listens before anybody is told its address.
+A path has what makes the chunks of its body, anew for every request, and every chunk is a write of its
+own. The servers deliberately know nothing of what is in them, and nothing sleeps: the socket listens
+before anybody is told its address.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import h11
@@ -30,16 +31,17 @@ class Page(str):
     __slots__ = ()
 
 
-Routes = Mapping[str, "Sequence[bytes] | Page"]
+Body = Callable[[], Iterable[bytes]]
+Routes = Mapping[str, "Body | Page"]
 
 
-def _answer(routes: Routes, path: str) -> tuple[int, Headers, Sequence[bytes]]:
+def _answer(routes: Routes, path: str) -> tuple[int, Headers, Iterable[bytes]]:
     found = routes.get(path)
     if found is None:
         return 404, [(b"content-length", b"0")], []
     if isinstance(found, Page):
         return 200, HTML, [found.encode()]
-    return 200, EVENT_STREAM, found
+    return 200, EVENT_STREAM, found()
 
 
 @contextlib.contextmanager

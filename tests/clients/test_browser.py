@@ -23,14 +23,17 @@ END = encode_frame(event="end", data="")
 def test_event_source() -> None:
     assert CHROMIUM is not None
     # With a comment between any two events.
-    body = [chunk for api in API for chunk in meant.ALL["keepalive", api].chunks]
+    parts = [meant.ALL["keepalive", api].write for api in API]
     sent = [
         (event.type if protocol.named else "message", getattr(event, "payload", "[DONE]"))
         for api, protocol in API.items()
         for event in meant.whole(api)
     ]
     types = sorted({name for name, _ in sent} - {"message"})
-    routes: dict[str, Any] = {"/": Page(PAGE), "/events": [*body, END]}
+    routes: dict[str, Any] = {
+        "/": Page(PAGE),
+        "/events": lambda: [*(chunk for write in parts for chunk in write()), END],
+    }
     with uvicorn_server(routes) as base:
         seen = read(CHROMIUM, f"{base}/?url=/events&types={','.join(types)}", timeout=60)
     assert [name for name, _, _ in seen] == [name for name, _ in sent] + ["end"]

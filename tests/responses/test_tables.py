@@ -77,7 +77,7 @@ response.output_item.done | ! | CLOSED | CLOSED | !
 
 STATUS = """
 symbol                    | ABSENT | STARTED | WORKING | ENDED | CLOSED
-.in_progress              | STARTED | STARTED | WORKING | ~ENDED status_after_end | !
+.in_progress              | STARTED | STARTED | ~WORKING status_goes_back | ~ENDED status_after_end | !
 .searching                | WORKING | WORKING | WORKING | ~ENDED status_after_end | !
 .generating               | WORKING | WORKING | WORKING | ~ENDED status_after_end | !
 .interpreting             | WORKING | WORKING | WORKING | ~ENDED status_after_end | !
@@ -189,7 +189,9 @@ def new_cell(state: str, name: str) -> str:
         return "~DONE item_done_without_added" if tolerated else "DONE"
     if name in ENDS:
         return "!"
-    return f"~{BEGINS[name]} sub_event_before_item_added" if tolerated else BEGINS[name]
+    if tolerated:
+        return f"~{BEGINS[name]} sub_event_before_item_added"
+    return f"~{BEGINS[name]} nonstandard_event" if name in VENDORS else BEGINS[name]
 
 
 def open_cell(state: str, name: str) -> str:

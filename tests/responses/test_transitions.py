@@ -263,7 +263,8 @@ def status(kind: str, *steps: str) -> list[bytes]:
 STATUSES: list[tuple[str, list[str], list[str]]] = [
     ("web_search_call", ["in_progress", "searching", "completed"], []),
     ("web_search_call", ["searching"], []),
-    ("web_search_call", ["in_progress", "in_progress", "searching", "in_progress", "completed"], []),
+    ("web_search_call", ["in_progress", "in_progress", "searching", "searching", "completed"], []),
+    ("web_search_call", ["searching", "in_progress", "completed"], ["status_goes_back"]),
     ("web_search_call", ["completed", "searching"], ["status_after_end"]),
     ("file_search_call", ["in_progress", "searching", "completed", "completed"], ["status_after_end"]),
     ("code_interpreter_call", ["in_progress", "interpreting", "completed"], []),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from typing_extensions import assert_never, assert_type
 
 from sse_machines import (
@@ -11,11 +12,14 @@ from sse_machines import (
     Comment,
     EndOfStream,
     Event,
+    LocalProtocolError,
     Outcome,
     Receiver,
+    Sender,
     Unknown,
     Violation,
     chat,
+    messages,
     responses,
 )
 from sse_machines.messages import (
@@ -157,3 +161,15 @@ def test_a_detecting_receiver_gives_events() -> None:
     assert_type(receiver, Receiver[Event])
     receiver.receive_data(chat_wire.role())
     assert_type(receiver.next_event(), Event | None)
+
+
+def test_a_sender_takes_the_events_of_its_protocol() -> None:
+    sender = Sender(MESSAGES)
+    assert_type(sender.send(Ping()), bytes)
+    with pytest.raises(LocalProtocolError):
+        sender.send(chat.ChatCompletionChunk())  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    answer = messages.Answer(id="msg_1", model="m", input_tokens=1)
+    for event in (*answer.begin(), *answer.text().whole("a"), *answer.end(output_tokens=1)):
+        assert_type(event, AnyEvent)
+        sender.send(event)
+    assert sender.outcome is Outcome.COMPLETED

@@ -360,7 +360,11 @@ def _item_row(state: Item) -> dict[str, enum.Enum]:
 
 ITEM_LEGAL: Legal = {
     Item.ABSENT: dict(_ADDED),
-    Item.UNSEEN: {**_ADDED, **_HOMES, ITEM_DONE: Item.DONE},
+    Item.UNSEEN: {
+        **_ADDED,
+        **{name: state for name, state in _HOMES.items() if name not in _VENDOR_EVENTS},
+        ITEM_DONE: Item.DONE,
+    },
     **{state: _item_row(state) for state in _OPEN_ITEMS},
     # The end of the response is none of a finished item's business.
     Item.DONE: dict.fromkeys((*TERMINALS, *_FOREIGN_TERMINALS), Item.DONE),
@@ -399,10 +403,11 @@ ITEM_TOLERATED: Tolerated = {
         ITEM_DONE: To(Item.DONE, "duplicate_item_done", "servers that say it twice"),
     },
 }
-for _vendor_event in _VENDOR_EVENTS:
-    ITEM_TOLERATED[Item.REASONING][_vendor_event] = To(
-        Item.REASONING, "nonstandard_event", "vLLM's name for a content part; seen from Bedrock"
-    )
+_NONSTANDARD = To(
+    Item.REASONING, "nonstandard_event", "vLLM's name for a content part; seen from Bedrock"
+)
+ITEM_TOLERATED[Item.UNSEEN] = dict.fromkeys(_VENDOR_EVENTS, _NONSTANDARD)
+ITEM_TOLERATED[Item.REASONING].update(dict.fromkeys(_VENDOR_EVENTS, _NONSTANDARD))
 
 _LATE_PART = "deltas that come too late"
 _PART_MISSING = "seen from Ollama, agentgateway and gateways that abbreviate"
@@ -499,17 +504,18 @@ STATUS_LEGAL: Legal = {
         ".in_progress": Progress.STARTED,
         **{symbol: state for symbol, state in _ONWARD.items() if symbol != ITEM_DONE},
     },
-    Progress.STARTED: {".in_progress": Progress.STARTED, **_ONWARD},
     # Seen from OpenAI: mcp_call is in progress before and after its arguments.
-    Progress.WORKING: {".in_progress": Progress.WORKING, **_ONWARD},
+    Progress.STARTED: {".in_progress": Progress.STARTED, **_ONWARD},
+    Progress.WORKING: dict(_ONWARD),
     Progress.ENDED: {ITEM_DONE: Progress.CLOSED},
     Progress.CLOSED: {},
 }
+_OVERTAKEN = "servers whose events overtake each other"
 STATUS_TOLERATED: Tolerated = {
+    Progress.WORKING: {".in_progress": To(Progress.WORKING, "status_goes_back", _OVERTAKEN)},
     Progress.ENDED: dict.fromkeys(
-        (".in_progress", *_WORK, *_FINISH),
-        To(Progress.ENDED, "status_after_end", "servers whose events overtake each other"),
-    )
+        (".in_progress", *_WORK, *_FINISH), To(Progress.ENDED, "status_after_end", _OVERTAKEN)
+    ),
 }
 
 SEQUENCE_LEGAL: Legal = {
