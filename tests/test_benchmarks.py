@@ -14,6 +14,9 @@ from benchmarks.streams import STREAMS, stream
 from benchmarks.timing import Job, measure
 from sse_machines import Frame, FrameReader, Outcome, Receiver
 
+# Being traced makes this three times slower, and the tests of the single rules reach every line.
+pytestmark = pytest.mark.untraced
+
 QUICK = ["--events", "30", "--rounds", "1", "--chunk", "50", "--chunk", "1000"]
 
 

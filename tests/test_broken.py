@@ -15,6 +15,9 @@ from tests import broken, wire
 from tests.chat import wire as chat_wire
 from tests.responses import wire as responses_wire
 
+# Being traced makes this three times slower, and the tests of the single rules reach every line.
+pytestmark = pytest.mark.untraced
+
 SAMPLES = Path(sse_machines.__file__).parent / "samples"
 STREAMS = [path.read_bytes() for path in sorted(SAMPLES.rglob("*.sse"))]
 PROTOCOLS = [detect(stream) for stream in STREAMS]

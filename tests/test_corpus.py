@@ -94,7 +94,11 @@ FIRST_PARTY = [
     and row["file"] not in NOT_FIRST_PARTY
 ]
 
-pytestmark = pytest.mark.skipif(not ROWS, reason="the recordings are not here")
+pytestmark = [
+    pytest.mark.skipif(not ROWS, reason="the recordings are not here"),
+    # Being traced makes this three times slower, and the recordings must not be what reaches a line.
+    pytest.mark.untraced,
+]
 
 
 def name(row: dict[str, Any]) -> str:

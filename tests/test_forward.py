@@ -53,6 +53,7 @@ def by_events(protocol: Protocol[Any], body: bytes) -> tuple[Sender[Any], bytes]
     return sender, out + b"".join(sender.forward(event) for event in receiver)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("row", corpus.ROWS, ids=corpus.name)
 def test_every_recording_byte_for_byte(row: dict[str, Any]) -> None:
     protocol = corpus.PROTOCOLS[row["protocol"]]
@@ -68,6 +69,7 @@ def test_every_recording_byte_for_byte(row: dict[str, Any]) -> None:
         assert sender.outcome is receiver.outcome
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("row", corpus.ROWS, ids=corpus.name)
 def test_every_recording_says_the_same_event_by_event(row: dict[str, Any]) -> None:
     protocol = corpus.PROTOCOLS[row["protocol"]]

@@ -708,6 +708,7 @@ def streams() -> st.SearchStrategy[bytes]:
     return st.lists(block, max_size=14).map(b"".join)
 
 
+@pytest.mark.untraced
 class TestAnyInput:
     @given(st.binary(max_size=200).flatmap(lambda s: st.tuples(st.just(s), cuts_of(s))))
     @settings(max_examples=300, deadline=None)

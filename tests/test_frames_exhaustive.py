@@ -19,6 +19,9 @@ from sse_machines import Frame, FrameReader, _frames
 
 from . import reference
 
+# Being traced makes this three times slower, and the tests of the single rules reach every line.
+pytestmark = pytest.mark.untraced
+
 ALL_CUTS_UP_TO = 5
 BOM = b"\xef\xbb\xbf"
 TOKENS = (b"\r", b"\n", b":", b"data", b" ", BOM)

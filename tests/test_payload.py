@@ -338,6 +338,11 @@ def test_written_on_one_line_without_spaces() -> None:
     text = dumps(value)
     assert text == '{"a":[1,-0.5,null,true,"é\\u2028\\u2029\\u0085\x7f\\n\\"\\\\🌍"],"b":{},"c":[]}'
     assert loads(text) == {**value, "c": []}
+    assert (dumps(0.5), dumps("a"), dumps_with(orjson.dumps)([0.5, True])) == (
+        "0.5",
+        '"a"',
+        "[0.5,true]",
+    )
 
 
 WRITERS: dict[str, Any] = {
@@ -359,8 +364,10 @@ JSON_VALUES = st.recursive(
 )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 @given(value=JSON_VALUES)
+@settings(max_examples=40, deadline=None)
 def test_every_value_comes_back(write: Any, value: Any) -> None:
     text = write(value)
     assert loads(text) == value

@@ -134,6 +134,7 @@ def test_the_sample_in_the_package_is_legal() -> None:
     assert events[-1] == EndOfStream(outcome=Outcome.COMPLETED)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("stream", [wire.ANSWER, SAMPLE, DEVIANT], ids=["answer", "sample", "deviant"])
 @pytest.mark.parametrize("strict", [False, True])
 def test_cuts_change_nothing(stream: bytes, strict: bool) -> None:

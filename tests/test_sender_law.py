@@ -233,6 +233,7 @@ class BothEnds(RuleBasedStateMachine):
             assert self.receiver.outcome == "failed"
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("name", MATRICES)
 def test_both_ends_agree(name: str) -> None:
     machine = type(name, (BothEnds,), {"name": name})

@@ -241,6 +241,9 @@ def litellm_readers(litellm: Any) -> dict[str, Callable[[str, Sight], Any]]:
     chat = {**common, "model": "openai/m", "stream_options": USAGE}
     messages = {**common, "model": "anthropic/m", "max_tokens": 9, "stream_options": USAGE}
 
+    # A model that it does not know is asked for the whole answer instead.
+    asked: dict[str, Any] = {"model": "openai/gpt-4o", "input": "Go on.", "stream": True, "api_key": KEY}
+
     def take(chunks: list[Any], chunk: Any, sight: Sight) -> None:
         chunks.append(chunk)
         see_chunk(chunk, sight)
@@ -261,13 +264,18 @@ def litellm_readers(litellm: Any) -> dict[str, Callable[[str, Sight], Any]]:
         return asyncio.run(run())
 
     def responses(url: str, sight: Sight) -> list[Any]:
-        # A model that it does not know is asked for the whole answer instead.
-        stream = litellm.responses(
-            model="openai/gpt-4o", input="Go on.", stream=True, api_key=KEY, api_base=url
-        )
-        for event in stream:
+        for event in litellm.responses(**asked, api_base=url):
             see_response_event(event, sight)
         return []
+
+    def responses_asynchronous(url: str, sight: Sight) -> list[Any]:
+        async def run() -> list[Any]:
+            stream = await litellm.aresponses(**asked, api_base=url)
+            async for event in stream:
+                see_response_event(event, sight)
+            return []
+
+        return asyncio.run(run())
 
     return {
         "litellm chat sync": lambda url, sight: sync(chat, url, sight),
@@ -277,16 +285,17 @@ def litellm_readers(litellm: Any) -> dict[str, Callable[[str, Sight], Any]]:
             messages, url.removesuffix("/v1"), sight
         ),
         "litellm responses sync": responses,
+        "litellm responses async": responses_asynchronous,
     }
 
 
 def litellm_lines(base: str) -> Iterator[dict[str, Any]]:
     """Everything that LiteLLM reads."""
-    # Otherwise it asks the network for a table of prices.
-    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    # Otherwise it asks the network for a table of prices, and reads an .env file.
+    os.environ["LITELLM_OFFLINE_MODE"] = "true"
+    os.environ["LITELLM_MODE"] = "PRODUCTION"
     import litellm
 
-    litellm.telemetry = False
     litellm.suppress_debug_info = True
     for scenario in SCENARIOS:
         for name, way in litellm_readers(litellm).items():

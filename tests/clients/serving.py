@@ -79,12 +79,14 @@ def uvicorn_server(routes: Routes) -> Iterator[str]:
 def h11_server(routes: Routes) -> Iterator[str]:
     """Serve the routes from plain sockets, one request a connection; gives the base URL."""
     threads: list[threading.Thread] = []
+    connections: list[socket.socket] = []
 
     def accept(listener: socket.socket) -> None:
         # Shutting the listener down is what ends this.
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = listener.accept()
+                connections.append(connection)
                 threads.append(threading.Thread(target=_serve, args=(connection, routes)))
                 threads[-1].start()
 
@@ -96,6 +98,10 @@ def h11_server(routes: Routes) -> Iterator[str]:
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             acceptor.join()
+            # Nobody waits for a client that has connected and asks for nothing.
+            for connection in connections:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RD)
             for thread in threads:
                 thread.join()
 
@@ -105,6 +111,8 @@ def _serve(connection: socket.socket, routes: Routes) -> None:
     # A client that has read enough goes away.
     with connection, contextlib.suppress(ConnectionError, h11.RemoteProtocolError):
         path = _request(connection, machine)
+        if path is None:
+            return
         status, headers, chunks = _answer(routes, path)
         head = h11.Response(status_code=status, headers=[*headers, (b"connection", b"close")])
         connection.sendall(machine.send(head) or b"")
@@ -113,14 +121,16 @@ def _serve(connection: socket.socket, routes: Routes) -> None:
         connection.sendall(machine.send(h11.EndOfMessage()) or b"")
 
 
-def _request(connection: socket.socket, machine: h11.Connection) -> str:
-    """Read a whole request; its path."""
-    path = ""
+def _request(connection: socket.socket, machine: h11.Connection) -> str | None:
+    """Read a whole request; its path, or None if the client went away before it had one."""
+    path: str | None = None
     while True:
         event = machine.next_event()
         if event is h11.NEED_DATA:
             machine.receive_data(connection.recv(65536))
         elif isinstance(event, h11.Request):
             path = event.target.decode().partition("?")[0]
-        elif isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
+        elif isinstance(event, h11.EndOfMessage):
             return path
+        elif isinstance(event, h11.ConnectionClosed):
+            return None

@@ -14,6 +14,9 @@ from tests.clients import meant
 from tests.clients.browser import PAGE, read
 from tests.clients.serving import Page, uvicorn_server
 
+# Being traced makes this three times slower, and the tests of the single rules reach every line.
+pytestmark = pytest.mark.untraced
+
 CHROMIUM = shutil.which("chromium")
 API: dict[str, Protocol[Any]] = {"chat": CHAT, "responses": RESPONSES, "messages": MESSAGES}
 END = encode_frame(event="end", data="")

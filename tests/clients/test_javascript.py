@@ -46,6 +46,7 @@ def node_version() -> int:
 
 
 pytestmark = [
+    pytest.mark.untraced,
     pytest.mark.skipif(node_version() < 20, reason="Node 20 or newer is not here"),
     pytest.mark.skipif(
         not (HERE / "node_modules" / "openai").is_dir(),

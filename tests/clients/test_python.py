@@ -16,6 +16,9 @@ from tests.clients import meant
 from tests.clients.readers import READERS, Sight, read, read_async
 from tests.clients.serving import h11_server, uvicorn_server
 
+# Being traced makes this three times slower, and the tests of the single rules reach every line.
+pytestmark = pytest.mark.untraced
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -67,6 +70,7 @@ LITELLM = [
     "litellm messages sync",
     "litellm messages async",
     "litellm responses sync",
+    "litellm responses async",
 ]
 # It speaks of everything in the words of Chat Completions, but for Responses.
 FINISH = {"end_turn": "stop", "tool_use": "tool_calls"}
