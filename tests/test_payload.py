@@ -30,7 +30,16 @@ from sse_machines import (
     Violation,
     encode_frame,
 )
-from sse_machines._payload import MAX_DEPTH, Loads, PayloadError, dumps, dumps_with, loads, loads_with
+from sse_machines._payload import (
+    MAX_DEPTH,
+    Loads,
+    PayloadError,
+    _writer,
+    dumps,
+    dumps_with,
+    loads,
+    loads_with,
+)
 
 DATA = Path(__file__).parent / "data" / "hostile_cases.jsonl"
 CASES: list[dict[str, Any]] = [json.loads(line) for line in DATA.read_text("utf-8").splitlines()]
@@ -343,6 +352,13 @@ def test_written_on_one_line_without_spaces() -> None:
         '"a"',
         "[0.5,true]",
     )
+
+
+def test_without_the_encoder_in_c() -> None:
+    value = {"a": [1, -0.5, None, True, "é\n"], "b": {}, "c": ()}
+    assert "".join(_writer(None)(value, 0)) == dumps(value)
+    with pytest.raises(ValueError, match="Out of range"):
+        list(_writer(None)(float("nan"), 0))
 
 
 WRITERS: dict[str, Any] = {

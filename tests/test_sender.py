@@ -263,7 +263,9 @@ def test_a_refused_event_can_be_followed_by_the_right_one(protocol: Protocol[Any
     assert error.event is wrong
     assert error.protocol == protocol.name
     assert error.legal == sender.legal()
-    assert error.code in str(error)
+    assert str(error).startswith(f"{code}: ")
+    assert state.name in str(error)
+    assert f"legal: {', '.join(error.legal)}" in str(error)
     assert sender.send(more(" world"))
     assert sender.interrupt()
 
@@ -350,6 +352,15 @@ def test_what_is_just_not_too_deep_is_written_and_read(dumps: Any) -> None:
     receiver = Receiver(MESSAGES, strict=True)
     receiver.receive_data(frame)
     assert [event.extra for event in receiver if isinstance(event, Ping)] == [{"extra": nested(127)}]
+
+
+def test_an_error_names_the_state_and_the_event() -> None:
+    sender, _ = begun("messages")
+    error = refused_event(sender, messages.Error(error="boom"))
+    assert str(error) == (
+        "error_not_object: an error event whose error is no object; error while the stream is IN_BLOCK; "
+        "legal: content_block_delta, content_block_stop, message_delta, ping, error"
+    )
 
 
 def test_line_ends_inside_of_values_are_escaped() -> None:

@@ -26,7 +26,7 @@ import json
 import json.encoder
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ._errors import SAMPLE_LENGTH
@@ -102,6 +102,40 @@ def loads_with(parser: Loads) -> Loads:
     return functools.partial(_guarded, parser)
 
 
+def _guarded(parser: Loads, text: str) -> Any:
+    if len(text) > _TOO_SHORT and text.count("[") + text.count("{") > MAX_DEPTH:
+        _refuse_depth(text)
+    if "NaN" in text or "Infinity" in text:
+        # Parsers take them for numbers, or not; in a string they are harmless.
+        return loads(text)
+    try:
+        return parser(text)
+    except (ValueError, RecursionError):
+        return loads(text)
+
+
+def _loads_slowly(text: str) -> Any:
+    """Parse with white space around the value, and word the error."""
+    try:
+        return _decoder.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise PayloadError(f"not JSON ({error}): {text[:SAMPLE_LENGTH]!r}") from error
+
+
+def _refuse_depth(text: str) -> None:
+    """Raise if ``text`` nests too deep; brackets inside strings do not count.
+
+    Escapes go first (pairs of backslashes, then escaped quotes), so that every quote left is a real
+    one and every second part between quotes stands outside of strings.
+    """
+    parts = text.replace("\\\\", "").replace('\\"', "").split('"')
+    depth = 0
+    for bracket in _NOT_A_BRACKET.sub("", "".join(parts[::2])):
+        depth += _STEPS[bracket]
+        if depth > MAX_DEPTH:
+            raise PayloadError(f"nested deeper than {MAX_DEPTH}: {text[:SAMPLE_LENGTH]!r}")
+
+
 def dumps(value: Any) -> str:
     """Write one JSON text.
 
@@ -130,7 +164,8 @@ def dumps_with(writer: Dumps) -> Callable[[Any], str]:
         writer: Gives text or UTF-8, and raises TypeError or ValueError on what it cannot write.
 
     Returns:
-        A guarded writer, which pickles if ``writer`` does.
+        A guarded writer, which pickles if ``writer`` does. What ``writer`` refuses beyond that is its
+        own affair (orjson has no integers beyond 64 bits).
     """
     return functools.partial(_guarded_dumps, writer)
 
@@ -190,43 +225,25 @@ _SCALARS: frozenset[type] = _NEVER_BAD | {float}
 """For the writer of the standard library, which refuses NaN itself."""
 _LINE_ENDS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _join = "".join
-# One encoder for all calls costs two thirds of json.dumps, which makes itself a new one every time. The
-# name is as old as the module, but the type stubs leave it out. Its arguments: no search for circles,
-# since `_check` has found them; no indent; separators; keys neither sorted nor skipped; no NaN.
-_write: Callable[[Any, int], tuple[str, ...]] = getattr(json.encoder, "c_make_encoder")(  # noqa: B009
-    *(None, _check_scalar, json.encoder.encode_basestring, None, ":", ",", False, False, False)
-)
 
 
-def _guarded(parser: Loads, text: str) -> Any:
-    if len(text) > _TOO_SHORT and text.count("[") + text.count("{") > MAX_DEPTH:
-        _refuse_depth(text)
-    if "NaN" in text or "Infinity" in text:
-        # Parsers take them for numbers, or not; in a string they are harmless.
-        return loads(text)
-    try:
-        return parser(text)
-    except (ValueError, RecursionError):
-        return loads(text)
+def _writer(make: Callable[..., Any] | None) -> Callable[[Any, int], Iterable[str]]:
+    """What writes the JSON of a value that was checked, in pieces.
 
-
-def _loads_slowly(text: str) -> Any:
-    """Parse with white space around the value, and word the error."""
-    try:
-        return _decoder.decode(text)
-    except (ValueError, RecursionError) as error:
-        raise PayloadError(f"not JSON ({error}): {text[:SAMPLE_LENGTH]!r}") from error
-
-
-def _refuse_depth(text: str) -> None:
-    """Raise if ``text`` nests too deep; brackets inside strings do not count.
-
-    Escapes go first (pairs of backslashes, then escaped quotes), so that every quote left is a real
-    one and every second part between quotes stands outside of strings.
+    Args:
+        make: What makes the encoder that is written in C; None where there is none. One for all calls
+            costs two thirds of json.dumps, which makes itself a new one every time.
     """
-    parts = text.replace("\\\\", "").replace('\\"', "").split('"')
-    depth = 0
-    for bracket in _NOT_A_BRACKET.sub("", "".join(parts[::2])):
-        depth += _STEPS[bracket]
-        if depth > MAX_DEPTH:
-            raise PayloadError(f"nested deeper than {MAX_DEPTH}: {text[:SAMPLE_LENGTH]!r}")
+    if make is None:
+        slow = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return lambda value, _level: slow.iterencode(value)
+    # No search for circles, since `_check` has found them; no indent; separators; keys neither sorted
+    # nor skipped; no NaN.
+    encode: Callable[[Any, int], tuple[str, ...]] = make(
+        *(None, _check_scalar, json.encoder.encode_basestring, None, ":", ",", False, False, False)
+    )
+    return encode
+
+
+# The name is as old as the module, but the type stubs leave it out.
+_write = _writer(getattr(json.encoder, "c_make_encoder"))  # noqa: B009

@@ -78,8 +78,8 @@ class Sender(Stream[E]):
         Args:
             event: What a receiver of this protocol would give out, except for what is only said about
                 a stream (`Violation`, `EndOfStream`). An event of Responses that has no
-                ``sequence_number`` gets the one that is due. An `Unknown` is written from its ``data``
-                if it has some, else from its ``payload``.
+                ``sequence_number`` gets the one that is due. An `Unknown` is written as it is: from its
+                ``data`` if it has some, else from its ``payload``.
 
         Returns:
             One frame in UTF-8: the event name where the protocol has one, the data, a blank line.
@@ -206,8 +206,10 @@ class Sender(Stream[E]):
         _line("event", event.name)
         if not text and payload is None:
             raise self._refused("empty_data", "there is nothing to write", event)
-        if not text:
-            text = self._text_of(payload, event)
+        try:
+            text = text or self._dumps(payload)
+        except PayloadError as error:
+            raise self._refused("bad_payload", str(error), event) from None
         try:
             value = loads(text)
         except PayloadError as error:
@@ -299,19 +301,20 @@ class Sender(Stream[E]):
             event = Done() if is_done(data) else Unknown(name=frame.event or "message", data=data)
             return received(event, frame.raw)
 
-    def _text_of(self, payload: Any, event: Event) -> str:
-        try:
-            return self._dumps(payload)
-        except PayloadError as error:
-            raise self._refused("bad_payload", str(error), event) from error
-
     def _foreign_event(self, event: Event) -> LocalProtocolError:
         kind = type(event).__name__
         return self._refused("foreign_event", f"{kind} is no event of {self._protocol.name}", event)
 
     def _refused(self, code: str, message: str, event: Event) -> LocalProtocolError:
         """The error for an event that cannot be written in any state, or not like this."""
-        found = Violation(code=code, message=message, state=self.state, legal=self.legal(), event=event)
+        place = f"{event.type} while the {self._table} is {self.state.name}"
+        found = Violation(
+            code=code,
+            message=f"{message}; {place}",
+            state=self.state,
+            legal=self.legal(),
+            event=event,
+        )
         return error_of(found, self._protocol.name, LocalProtocolError)
 
 

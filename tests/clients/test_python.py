@@ -105,3 +105,6 @@ def check_litellm(line: dict[str, Any], said: meant.Meant) -> None:
         (choice,) = line["final"]["choices"]
         assert choice["message"]["content"] == said.text, who
         assert choice["finish_reason"] == line["finish"], who
+        assert (choice["message"].get("reasoning_content") or "") == said.reasoning, who
+        calls = choice["message"]["tool_calls"] or []
+        assert [call["id"] for call in calls] == [tool["id"] for tool in said.tools], who
