@@ -1,13 +1,14 @@
-"""The command line: ``python -m benchmarks {frames,receive,send,memory,steps}``."""
+"""The command line: ``python -m benchmarks {frames,receive,accumulate,partial,send,memory,steps}``."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 
-from . import contenders, writers
+from . import accumulate as accumulating, contenders, writers
 from .contenders import FLOOR, FLOOR_ORJSON, HTTPX_SSE
 from .memory import print_memory
+from .partial import SIZES, print_partial
 from .steps import print_steps
 from .streams import STREAMS, Stream, stream
 from .timing import Job, Row, measure, print_table
@@ -39,6 +40,19 @@ def receive(args: argparse.Namespace) -> None:
         columns = _measure(jobs | orjson_jobs, args)
         print_table(title, list(jobs), columns, [FLOOR, HTTPX_SSE])
         print_table(f"{title}, in the same rounds", list(orjson_jobs), columns, [FLOOR_ORJSON, FLOOR])
+
+
+def accumulate(args: argparse.Namespace) -> None:
+    """Measure bytes to the final object."""
+    protocols = args.protocol or list(STREAMS)
+    accumulating.print_accumulate(protocols, args.events, args.rounds, args.chunk or CHUNKS[1:3])
+    if args.size:
+        accumulating.print_tools(protocols, args.size, args.rounds)
+
+
+def partial(args: argparse.Namespace) -> None:
+    """Measure text to the partial values of a tool's arguments."""
+    print_partial(args.size or SIZES, rounds=args.rounds)
 
 
 def send(args: argparse.Namespace) -> None:
@@ -83,7 +97,12 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True)
     frames_parser = commands.add_parser("frames", help=frames.__doc__)
     receive_parser = commands.add_parser("receive", help=receive.__doc__)
-    for command, run in ((frames_parser, frames), (receive_parser, receive)):
+    accumulate_parser = commands.add_parser("accumulate", help=accumulate.__doc__)
+    for command, run in (
+        (frames_parser, frames),
+        (receive_parser, receive),
+        (accumulate_parser, accumulate),
+    ):
         command.add_argument("--events", type=_positive, default=4000, help="per stream")
         command.add_argument("--rounds", type=_positive, default=20, help="the fastest one counts")
         command.add_argument("--chunk", type=_positive, action="append", help="bytes; can be repeated")
@@ -92,7 +111,15 @@ def _parser() -> argparse.ArgumentParser:
     send_parser.add_argument("--events", type=_positive, default=4000, help="per answer")
     send_parser.add_argument("--rounds", type=_positive, default=20, help="the fastest one counts")
     send_parser.set_defaults(run=send)
-    for command in (receive_parser, send_parser):
+    partial_parser = commands.add_parser("partial", help=partial.__doc__)
+    partial_parser.add_argument("--rounds", type=_positive, default=3, help="the fastest one counts")
+    partial_parser.set_defaults(run=partial)
+    for command, what in (
+        (accumulate_parser, "bytes of the arguments of one tool call; none by default"),
+        (partial_parser, "characters of the arguments"),
+    ):
+        command.add_argument("--size", type=_positive, action="append", help=f"{what}; can be repeated")
+    for command in (receive_parser, accumulate_parser, send_parser):
         command.add_argument(
             "--protocol", choices=STREAMS, action="append", help="all by default; can be repeated"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -18,13 +19,18 @@ TOKENS = [
 
 
 def check(protocol: Protocol[Any], stream: bytes, dice: random.Random) -> None:
-    """Break a stream and read it: only documented errors, the same under another cut, then silence."""
+    """Break a stream and read it: only documented errors, the same under another cut, then silence.
+
+    The answer that came of it is JSON, the same under another cut, and has no call that is half.
+    """
     stream = mutated(stream, dice)
     strict = dice.random() < 0.5
-    receiver, events = wire.receive(stream, protocol=protocol, strict=strict)
+    options: dict[str, Any] = {"protocol": protocol, "strict": strict, "accumulate": True}
+    receiver, events = wire.receive(stream, **options)
     cut = dice.randrange(len(stream) + 1)
-    again = wire.receive([stream[:cut], stream[cut:]], protocol=protocol, strict=strict)[1]
+    other, again = wire.receive([stream[:cut], stream[cut:]], **options)
     assert comparable(again) == comparable(events)
+    assert comparable_answer(other) == comparable_answer(receiver)
     assert receiver.finished
     failures = [event for event in events if isinstance(event, ProtocolError)]
     assert failures == events[len(events) - len(failures) :]
@@ -43,7 +49,19 @@ def last_word(receiver: Receiver[Any]) -> Any:
 
 def comparable(events: list[Any]) -> list[Any]:
     """Events and errors, so that equal ones compare equal."""
-    return [vars(event) if isinstance(event, ProtocolError) else event for event in events]
+    return [
+        {**vars(event), "accumulator": None} if isinstance(event, ProtocolError) else event
+        for event in events
+    ]
+
+
+def comparable_answer(receiver: Receiver[Any]) -> Any:
+    """What came of a stream, as text, so that equal ones compare equal."""
+    answer = receiver.accumulator
+    assert answer.outcome is receiver.outcome
+    calls = [(call.name, call.arguments, call.complete, call.input) for call in answer.tool_calls]
+    assert all(given is None for _, _, complete, given in calls if not complete)
+    return json.dumps([answer.snapshot(), answer.text, answer.reasoning, answer.usage_final, calls])
 
 
 def mutated(stream: bytes, dice: random.Random) -> bytes:

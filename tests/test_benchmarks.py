@@ -53,6 +53,21 @@ def test_send(output: str) -> None:
         assert output.count(f"\n{name} ") == len(STREAMS)
 
 
+@pytest.mark.parametrize(
+    "output", [["accumulate", *QUICK, "--protocol", "messages", "--size", "500"]], indirect=True
+)
+def test_accumulate(output: str) -> None:
+    assert "\naccumulate: messages, text\n" in output
+    assert "\naccumulate: messages, one tool call, " in output
+    assert output.count(f"\n{contenders.OURS} ") == 3
+
+
+@pytest.mark.parametrize("output", [["partial", "--rounds", "1", "--size", "500"]], indirect=True)
+def test_partial(output: str) -> None:
+    assert "\npartial value after each 20-character delta: " in output
+    assert "\nreceive a Messages stream with a tool call" in output
+
+
 @pytest.mark.parametrize("protocol", STREAMS)
 def test_all_writers_say_the_same(protocol: str) -> None:
     given = writers.events(protocol, 30)

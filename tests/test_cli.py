@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sse_machines import MESSAGES, cli
+from sse_machines import MESSAGES, cli, collect
 from tests import wire
 
 SAMPLE = Path(cli.__file__).parent / "samples" / "messages.sse"
@@ -42,8 +42,51 @@ def test_decode_a_file(recording: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert shown[2] == "ping"
     assert 'content_block_delta  1 text_delta "你好, "' in shown
     assert 'content_block_delta  1 text_delta "world \\u2028🌍"' in shown
-    assert shown[-2] == "message_stop"
-    assert shown[-1] == "outcome: completed"
+    assert shown[-7:] == [
+        "message_stop",
+        "",
+        "text: 12 characters, reasoning: 2",
+        'tool call: f {"a":1}',
+        'usage: {"input_tokens": 5, "output_tokens": 3}',
+        "finish reason: tool_use",
+        "outcome: completed",
+    ]
+
+
+def test_decode_says_what_is_not_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "cut.sse"
+    path.write_bytes(wire.ANSWER[: wire.ANSWER.index(wire.block_stop(2))])
+    assert cli.main(["decode", str(path)]) == 1
+    assert lines(capsys)[-4:] == [
+        "text: 12 characters, reasoning: 2",
+        'tool call: f {"a":1}, incomplete',
+        'usage so far: {"input_tokens": 5, "output_tokens": 1}',
+        "outcome: truncated",
+    ]
+
+
+def test_decode_to_the_answer_alone(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["decode", "--final", str(recording)]) == 0
+    output = capsys.readouterr()
+    assert json.loads(output.out) == collect(wire.ANSWER).message
+    assert output.err == ""
+
+
+def test_decode_to_what_came_of_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "cut.sse"
+    path.write_bytes(wire.ANSWER[: wire.ANSWER.index(wire.block_stop(0))])
+    assert cli.main(["decode", "--final", str(path)]) == 1
+    output = capsys.readouterr()
+    assert json.loads(output.out)["content"][0]["thinking"] == "hm"
+    assert output.err.startswith("sse-machines: truncated: eof while the stream is ")
+
+
+def test_the_answer_alone_and_lines_of_json_exclude_each_other(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["decode", "--final", "--json", "--sample"])
+    assert "not allowed with" in capsys.readouterr().err
 
 
 def test_decode_as_json(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,7 +94,19 @@ def test_decode_as_json(recording: Path, capsys: pytest.CaptureFixture[str]) -> 
     shown = objects(capsys)
     assert shown[0] == {"type": "message_start", "message": wire.message()}
     assert shown[3] == {"type": "comment", "text": "keep-alive"}
-    assert shown[-1] == {"type": "end_of_stream", "outcome": "completed"}
+    assert shown[-2] == {"type": "end_of_stream", "outcome": "completed"}
+    assert shown[-1] == {
+        "type": "summary",
+        "outcome": "completed",
+        "finish_reason": "tool_use",
+        "text_length": 12,
+        "reasoning_length": 2,
+        "tool_calls": [
+            {"id": "toolu_1", "name": "f", "arguments": '{"a":1}', "complete": True, "input": {"a": 1}}
+        ],
+        "usage": {"input_tokens": 5, "output_tokens": 3},
+        "usage_final": True,
+    }
 
 
 def test_decode_the_sample(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,7 +139,8 @@ def test_decode_violations_as_json(tmp_path: Path, capsys: pytest.CaptureFixture
     path = tmp_path / "deviant.sse"
     path.write_bytes(wire.start() + wire.block_stop(3))
     assert cli.main(["decode", "--json", str(path)]) == 1
-    _, violation, error = objects(capsys)
+    _, violation, error, summary = objects(capsys)
+    assert summary["outcome"] == "truncated"
     assert violation == {
         "type": "violation",
         "code": "stop_without_start",
@@ -100,6 +156,7 @@ def test_decode_violations_as_json(tmp_path: Path, capsys: pytest.CaptureFixture
     assert error["state"] == "BETWEEN"
     assert error["tail_length"] == 0
     assert error["outcome"] == "truncated"
+    assert "accumulator" not in error
 
 
 def test_decode_strictly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,7 +166,7 @@ def test_decode_strictly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     capsys.readouterr()
     assert cli.main(["decode", "--strict", str(path)]) == 1
     shown = lines(capsys)
-    assert shown[-2].startswith("error  block_left_open: message_delta while the block 0 is TEXT")
+    assert shown[2].startswith("error  block_left_open: message_delta while the block 0 is TEXT")
     assert shown[-1] == "outcome: protocol_error"
 
 
@@ -128,8 +185,9 @@ def test_decode_a_chat_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown[1] == 'chat.completion.chunk 0 "Let me "'
     assert shown[0] == 'chat.completion.chunk 0 {"role": "assistant", "content": "", "refusal": null}'
     assert "chat.completion.chunk 0 {} tool_calls" in shown
-    assert shown[-3].startswith('chat.completion.chunk {"prompt_tokens": 31')
-    assert shown[-2:] == ["[DONE]", "outcome: completed"]
+    end = shown.index("[DONE]")
+    assert shown[end - 1].startswith('chat.completion.chunk {"prompt_tokens": 31')
+    assert shown[end + 1] == ""
 
 
 def test_decode_responses_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,13 +195,15 @@ def test_decode_responses_for_a_person(capsys: pytest.CaptureFixture[str]) -> No
     shown = lines(capsys)
     assert shown[0] == 'response.created     {"id": "resp_sample", "status": "in_progress"}'
     assert 'response.output_text.delta 1 "msg_sample" 0 "over Oslo"' in shown
-    assert '"usage": {"input_tokens": 31' in shown[-2]
+    assert '"usage": {"input_tokens": 31' in shown[shown.index("") - 1]
 
 
 def test_decode_the_wrong_protocol(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["decode", "--sample", "chat", "--protocol", "messages"]) == 1
     assert lines(capsys) == [
         "error  wrong_protocol: this looks like chat, not messages; legal: message_start, ping, error",
+        "",
+        "text: 0 characters, reasoning: 0",
         "outcome: protocol_error",
     ]
 

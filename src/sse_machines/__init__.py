@@ -5,8 +5,11 @@ protocol live in a module of their own: `sse_machines.chat`, `sse_machines.respo
 `sse_machines.messages`.
 """
 
+from ._accumulator import Accumulator, ToolCall
+from ._collect import Result, collect
 from ._detect import detect
 from ._errors import (
+    AnswerTooLarge,
     FrameTooLarge,
     LocalProtocolError,
     NotAnEventStream,
@@ -26,6 +29,8 @@ __all__ = [
     "CHAT",
     "MESSAGES",
     "RESPONSES",
+    "Accumulator",
+    "AnswerTooLarge",
     "Comment",
     "EndOfStream",
     "Event",
@@ -39,10 +44,13 @@ __all__ = [
     "ProtocolError",
     "Receiver",
     "RemoteProtocolError",
+    "Result",
     "Sender",
     "StreamTruncated",
+    "ToolCall",
     "Unknown",
     "Violation",
+    "collect",
     "detect",
     "encode_frame",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from ._accumulator import Accumulator
 from ._frames import FrameReader
 from ._machine import Drop, Machine, Refuse, Table, asks
 from ._payload import PayloadError, loads
@@ -107,7 +108,7 @@ _STREAM = Table(
     },
 )
 
-PROTOCOL: Protocol[Event] = Protocol(
+PROTOCOL: Protocol[Event, Accumulator] = Protocol(
     name="undecided",
     module=__name__,
     tables=(_STREAM,),
@@ -122,6 +123,7 @@ PROTOCOL: Protocol[Event] = Protocol(
     outcomes={},
     named=False,
     error=Error,
+    accumulator=Accumulator,
     interruption=CHAT.interruption,
 )
 """The protocol of a stream that has not told its own."""

@@ -7,6 +7,7 @@
     └── RemoteProtocolError       the peer's mistake; the machine that raised stays dead
         ├── StreamTruncated       the input ended before the answer did
         ├── FrameTooLarge         one block of the event stream grew past its limit
+        ├── AnswerTooLarge        all that was accumulated of an answer grew past its limit
         └── NotAnEventStream      JSON, HTML or something binary came instead
 
 This module deliberately knows no protocol, no state and no event class: it only carries what the
@@ -34,6 +35,7 @@ class Facts(TypedDict, total=False):
     key: Any
     legal: tuple[str, ...]
     outcome: str | None
+    accumulator: Any
 
 
 class ProtocolError(Exception):
@@ -48,6 +50,7 @@ class ProtocolError(Exception):
         key: Which block, choice or item it is about, or None.
         legal: The wire names that would have been legal instead.
         outcome: How the stream has ended by this, or None where there is no stream.
+        accumulator: The answer up to here, where the receiver accumulates, else None.
 
     Every instance can be pickled and copied.
     """
@@ -65,6 +68,7 @@ class ProtocolError(Exception):
         key: Any = None,
         legal: tuple[str, ...] = (),
         outcome: str | None = None,
+        accumulator: Any = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -75,6 +79,7 @@ class ProtocolError(Exception):
         self.key = key
         self.legal = legal
         self.outcome = outcome
+        self.accumulator = accumulator
 
 
 class LocalProtocolError(ProtocolError):
@@ -117,6 +122,20 @@ class FrameTooLarge(RemoteProtocolError):
     """
 
     default_code = "frame_too_large"
+
+    def __init__(self, message: str = "", *, limit: int = 0, **facts: Unpack[Facts]) -> None:
+        super().__init__(message, **facts)
+        self.limit = limit
+
+
+class AnswerTooLarge(RemoteProtocolError):
+    """What was kept of an answer needed more memory than allowed.
+
+    Attributes:
+        limit: The limit that was crossed, in bytes.
+    """
+
+    default_code = "answer_too_large"
 
     def __init__(self, message: str = "", *, limit: int = 0, **facts: Unpack[Facts]) -> None:
         super().__init__(message, **facts)

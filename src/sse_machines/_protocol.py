@@ -269,6 +269,7 @@ class Malformed(Exception):
 E = TypeVar("E", bound=Event)
 W = TypeVar("W", bound=WireEvent)
 E_co = TypeVar("E_co", bound=Event, covariant=True, default=Event)
+A_co = TypeVar("A_co", covariant=True, default=Any)
 
 
 def wire_decoder(cls: type[W], **kinds: type | None) -> Callable[[JSONObject, str, bytes], W]:
@@ -349,7 +350,7 @@ _JSON_NAMES = {int: "an integer", str: "a string", dict: "an object", list: "an 
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Protocol(Generic[E_co]):
+class Protocol(Generic[E_co, A_co]):
     """One wire protocol, as a value.
 
     Attributes:
@@ -372,6 +373,7 @@ class Protocol(Generic[E_co]):
         outcomes: Final states and how a stream ends in them.
         named: Whether every frame has to carry the event's type as its event name; if not, none may.
         error: The class of an error in the stream. It ends the answer whatever its form is.
+        accumulator: Makes what holds the answer so far: takes ``max_size``, and gives an accumulator.
         interruption: (memory, message, type, code) → the event that says that the answer breaks off.
             A member that the protocol has no place for is left out; None is the protocol's default.
         numbered: (payload, memory) → the payload, with the number that is due if it has none; None where
@@ -395,6 +397,7 @@ class Protocol(Generic[E_co]):
     outcomes: Mapping[enum.Enum, Outcome]
     named: bool
     error: type[Event]
+    accumulator: Callable[..., A_co]
     interruption: Callable[[Any, str, str | None, str | None], WireEvent]
     numbered: Callable[[JSONObject, Any], JSONObject] | None = None
     skipped: Callable[[Event, Any], None] | None = None

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import NoReturn, cast
+from typing import Any, Generic, NoReturn, cast
 
 import attrs
 
+from ._accumulator import DEFAULT_MAX_ANSWER_SIZE, Accumulator
 from ._detect import PROTOCOL as UNDECIDED, Recognised
 from ._errors import (
+    AnswerTooLarge,
     FrameTooLarge,
+    LocalProtocolError,
     NotAnEventStream,
     RemoteProtocolError,
     StreamTruncated,
@@ -29,6 +32,7 @@ from ._payload import Loads, PayloadError, loads as guarded_loads, loads_with
 from ._protocol import (
     EOF,
     EOF_INSIDE,
+    A_co,
     Comment,
     Done,
     E_co,
@@ -55,9 +59,12 @@ class Limits:
     Attributes:
         max_event_size: Most bytes of one unfinished block of the event stream; None for no limit. The
             parsed JSON of an event can take 30 times its text.
+        max_answer_size: Most that an accumulating receiver keeps of the whole answer, in characters of
+            text and bytes of everything else; None for no limit.
     """
 
     max_event_size: int | None = DEFAULT_MAX_EVENT_SIZE
+    max_answer_size: int | None = DEFAULT_MAX_ANSWER_SIZE
 
 
 _DEFAULT_LIMITS = Limits()
@@ -71,7 +78,7 @@ class _Judged:
     moves: tuple[Move, ...]
 
 
-class Receiver(Stream[E_co]):
+class Receiver(Stream[E_co], Generic[E_co, A_co]):
     """Reads one answer: give it bytes, take events.
 
     ::
@@ -91,6 +98,7 @@ class Receiver(Stream[E_co]):
         limits: What it is ready to keep.
         loads: A JSON parser to use instead of the standard library's, such as ``orjson.loads``. What
             is accepted stays the same.
+        accumulate: Keep the answer so far in ``accumulator``. Errors carry it, too.
         starting_after: The number of the last event that came before, where the stream goes on in the
             middle of an answer. Only Responses can: ``GET /responses/{id}?starting_after=…``.
 
@@ -102,12 +110,14 @@ class Receiver(Stream[E_co]):
     """
 
     __slots__ = (
+        "_accumulator",
         "_blocks",
         "_cut",
         "_eof",
         "_failure",
         "_head",
         "_last_event_id",
+        "_limits",
         "_loads",
         "_outcome",
         "_over",
@@ -119,14 +129,19 @@ class Receiver(Stream[E_co]):
 
     def __init__(
         self,
-        protocol: Protocol[E_co],
+        protocol: Protocol[E_co, A_co],
         *,
         strict: bool = False,
         limits: Limits = _DEFAULT_LIMITS,
         loads: Loads | None = None,
+        accumulate: bool = False,
         starting_after: int | None = None,
     ) -> None:
+        self._limits = limits
+        self._accumulator: Any = None
         super().__init__(protocol, starting_after)
+        if accumulate:
+            self._accumulator = protocol.accumulator(max_size=limits.max_answer_size)
         self._strict = strict
         self._loads = guarded_loads if loads is None else loads_with(loads)
         self._reader = FrameReader(max_event_size=limits.max_event_size)
@@ -153,13 +168,14 @@ class Receiver(Stream[E_co]):
         strict: bool = False,
         limits: Limits = _DEFAULT_LIMITS,
         loads: Loads | None = None,
-    ) -> Receiver[Event]:
+        accumulate: bool = False,
+    ) -> Receiver[Event, Accumulator]:
         """Make a receiver that finds out by itself which protocol the answer is in.
 
         Until a frame tells, its ``protocol`` is named ``"undecided"``; comments and unknown events are
         given out as ever. The arguments are those of the class.
         """
-        return Receiver(UNDECIDED, strict=strict, limits=limits, loads=loads)
+        return Receiver(UNDECIDED, strict=strict, limits=limits, loads=loads, accumulate=accumulate)
 
     def receive_data(self, data: bytes | bytearray | memoryview) -> None:
         """Store bytes as they came from the transport. Moves nothing; an empty chunk is no end.
@@ -198,6 +214,7 @@ class Receiver(Stream[E_co]):
                 deviates here. Everything before it has been given out. Raised again at every call.
             StreamTruncated: The input ended before the answer did.
             FrameTooLarge: A block is larger than ``limits`` allow.
+            AnswerTooLarge: What is accumulated is larger than ``limits`` allow.
             NotAnEventStream: The body is something else.
         """
         while True:
@@ -211,6 +228,8 @@ class Receiver(Stream[E_co]):
             else:
                 return None if self._eof is None else self._end()
             if event is not None:
+                if self._accumulator is not None:
+                    self._accumulate(event)
                 return event
 
     def __iter__(self) -> Iterator[E_co]:
@@ -228,6 +247,18 @@ class Receiver(Stream[E_co]):
         return super().outcome if self._outcome is Outcome.OPEN else self._outcome
 
     @property
+    def accumulator(self) -> A_co:
+        """The answer up to the event in hand, in the protocol's own class.
+
+        Raises:
+            LocalProtocolError: The receiver was not asked to ``accumulate``.
+        """
+        if self._accumulator is None:
+            raise LocalProtocolError("this receiver was not asked to accumulate")
+        accumulator: A_co = self._accumulator
+        return accumulator
+
+    @property
     def last_event_id(self) -> str:
         """The last event id of the event stream; ``""`` if there was none."""
         return self._last_event_id
@@ -236,6 +267,18 @@ class Receiver(Stream[E_co]):
     def retry_ms(self) -> int | None:
         """The reconnection time that the server asked for, in milliseconds, or None."""
         return self._retry
+
+    def _accumulate(self, event: Event) -> None:
+        try:
+            self._accumulator.apply(event)
+        except AnswerTooLarge as error:
+            error.protocol, error.state, error.event = self._protocol.name, self.state, event
+            self._fail(error)
+
+    def _become(self, protocol: Protocol[E_co]) -> None:
+        super()._become(protocol)
+        if self._accumulator is not None:
+            self._accumulator = protocol.accumulator(max_size=self._limits.max_answer_size)
 
     def _read_blocks(self) -> bool:
         """Fetch what is ready; False if more input is needed."""
@@ -431,6 +474,9 @@ class Receiver(Stream[E_co]):
         if not self.finished:
             self._outcome = _FAILURES[type(error)]
         error.outcome = self.outcome
+        if self._accumulator is not None:
+            self._accumulator.end(self.outcome)
+            error.accumulator = self._accumulator
         self._failure = error
         self._blocks = []
         self._queue = []
@@ -452,6 +498,7 @@ _BEGINNINGS = (b"data", b"event", b"id", b"retry", BOM)
 _FAILURES: dict[type[RemoteProtocolError], Outcome] = {
     StreamTruncated: Outcome.TRUNCATED,
     FrameTooLarge: Outcome.LIMIT,
+    AnswerTooLarge: Outcome.LIMIT,
     NotAnEventStream: Outcome.NOT_SSE,
     RemoteProtocolError: Outcome.PROTOCOL_ERROR,
 }

@@ -20,6 +20,7 @@ from typing import Any
 
 import attrs
 
+from ._accumulator import Accumulator
 from ._detect import PROTOCOLS as ALL
 from ._errors import ProtocolError
 from ._protocol import Comment, EndOfStream, Event, Outcome, Protocol, Violation, WireEvent
@@ -84,7 +85,9 @@ def _parser() -> argparse.ArgumentParser:
         help=f"read a sample that comes with the package: {', '.join(_samples())}",
     )
     decode.add_argument("--protocol", choices=PROTOCOLS, help="the stream tells by itself otherwise")
-    decode.add_argument("--json", action="store_true", help="one JSON object a line")
+    form = decode.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON object a line")
+    form.add_argument("--final", action="store_true", help="print the answer alone, as one JSON object")
     decode.add_argument("--strict", action="store_true", help="end at the first deviation")
     decode.set_defaults(run=_decode)
 
@@ -117,31 +120,104 @@ def _draw(options: argparse.Namespace) -> int:
 
 def _decode(options: argparse.Namespace) -> int:
     receiver = _receiver(options.protocol, strict=options.strict)
-    show = _as_json if options.json else _as_text
+    show = _SHOW["final" if options.final else "json" if options.json else "text"]
     # What the terminal cannot show must not end the run.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with _source(options.file, options.sample) as source:
             for event in _events(receiver, source):
-                # In text, the outcome has the last line in every case.
-                if options.json or not isinstance(event, EndOfStream):
-                    print(show(event), flush=True)
+                show.event(event)
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
         return _usage(str(error))
     except ProtocolError as error:
-        print(_error_as_json(error) if options.json else f"error  {_visible(error.message)}")
-    if not options.json:
-        print(f"outcome: {receiver.outcome}")
+        show.error(error)
+    show.end(receiver.outcome, receiver.accumulator)
     return 0 if receiver.outcome in _GOOD else 1
+
+
+class _Text:
+    """Shows a stream to a person: an event a line, then what the answer is, the outcome last."""
+
+    @staticmethod
+    def event(event: Event) -> None:
+        # The outcome has the last line in every case.
+        if not isinstance(event, EndOfStream):
+            print(_as_text(event), flush=True)
+
+    @staticmethod
+    def error(error: ProtocolError) -> None:
+        print(f"error  {_visible(error.message)}")
+
+    @staticmethod
+    def end(outcome: Outcome, answer: Accumulator) -> None:
+        print()
+        print(f"text: {answer.text_length} characters, reasoning: {answer.reasoning_length}")
+        for call in answer.tool_calls:
+            state = "" if call.complete else ", incomplete"
+            print(_visible(f"tool call: {call.name} {call.arguments}{state}"))
+        if answer.usage is not None:
+            print(_visible(f"usage{'' if answer.usage_final else ' so far'}: {_words(answer.usage)}"))
+        if answer.finish_reason is not None:
+            print(_visible(f"finish reason: {answer.finish_reason}"))
+        print(f"outcome: {outcome}")
+
+
+class _JSON:
+    """Shows a stream to a program: a JSON object a line, one about the answer last."""
+
+    @staticmethod
+    def event(event: Event) -> None:
+        print(_as_json(event), flush=True)
+
+    @staticmethod
+    def error(error: ProtocolError) -> None:
+        print(_error_as_json(error))
+
+    @staticmethod
+    def end(outcome: Outcome, answer: Accumulator) -> None:
+        calls = [
+            {name: getattr(call, name) for name in ("id", "name", "arguments", "complete", "input")}
+            for call in answer.tool_calls
+        ]
+        summary = {
+            "type": "summary",
+            "outcome": outcome,
+            "finish_reason": answer.finish_reason,
+            "text_length": answer.text_length,
+            "reasoning_length": answer.reasoning_length,
+            "tool_calls": calls,
+            "usage": answer.usage,
+            "usage_final": answer.usage_final,
+        }
+        print(json.dumps(summary))
+
+
+class _Final:
+    """Shows nothing but the answer; what went wrong goes where it does not mix with that."""
+
+    @staticmethod
+    def event(event: Event) -> None:
+        pass
+
+    @staticmethod
+    def error(error: ProtocolError) -> None:
+        print(f"sse-machines: {_visible(error.message)}", file=sys.stderr)
+
+    @staticmethod
+    def end(_outcome: Outcome, answer: Accumulator) -> None:
+        print(json.dumps(answer.snapshot(), indent=2))
+
+
+_SHOW: dict[str, type[_Text | _JSON | _Final]] = {"text": _Text, "json": _JSON, "final": _Final}
 
 
 def _receiver(protocol: str | None, *, strict: bool) -> Receiver[Any]:
     if protocol is None:
-        return Receiver.detecting(strict=strict)
-    return Receiver(PROTOCOLS[protocol], strict=strict)
+        return Receiver.detecting(strict=strict, accumulate=True)
+    return Receiver(PROTOCOLS[protocol], strict=strict, accumulate=True)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -274,6 +350,8 @@ def _as_json(event: Event) -> str:
 
 def _error_as_json(error: ProtocolError) -> str:
     facts = {"type": "protocol_error", **vars(error)}
+    # The answer so far is told at the end.
+    del facts["accumulator"]
     return json.dumps({name: _plain(value) for name, value in facts.items()})
 
 

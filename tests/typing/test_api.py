@@ -9,6 +9,7 @@ from sse_machines import (
     CHAT,
     MESSAGES,
     RESPONSES,
+    Accumulator,
     Comment,
     EndOfStream,
     Event,
@@ -16,9 +17,11 @@ from sse_machines import (
     Outcome,
     Receiver,
     Sender,
+    ToolCall,
     Unknown,
     Violation,
     chat,
+    collect,
     messages,
     responses,
 )
@@ -158,7 +161,7 @@ def test_every_response_event_is_matched() -> None:
 
 def test_a_detecting_receiver_gives_events() -> None:
     receiver = Receiver.detecting()
-    assert_type(receiver, Receiver[Event])
+    assert_type(receiver, Receiver[Event, Accumulator])
     receiver.receive_data(chat_wire.role())
     assert_type(receiver.next_event(), Event | None)
 
@@ -173,3 +176,29 @@ def test_a_sender_takes_the_events_of_its_protocol() -> None:
         assert_type(event, AnyEvent)
         sender.send(event)
     assert sender.outcome is Outcome.COMPLETED
+
+
+def test_every_protocol_has_an_accumulator_of_its_own() -> None:
+    assert_type(CHAT.accumulator(), chat.Accumulator)
+    assert_type(RESPONSES.accumulator(), responses.Accumulator)
+    assert_type(MESSAGES.accumulator(), messages.Accumulator)
+    receiver = Receiver(CHAT, accumulate=True)
+    receiver.receive_data(chat_wire.delta(1, role="assistant", content="b"))
+    assert len(list(receiver)) == 1
+    assert_type(receiver.accumulator, chat.Accumulator)
+    for index, choice in receiver.accumulator.choices.items():
+        assert_type(choice, chat.ChoiceSoFar)
+        assert (index, choice.text) == (1, "b")
+
+
+def test_a_result_is_the_same_for_all_protocols() -> None:
+    result = collect([wire.ANSWER])
+    assert_type(result.outcome, Outcome)
+    assert_type(result.text, str)
+    assert_type(result.tool_calls, tuple[ToolCall, ...])
+    assert_type(result.accumulator, Accumulator)
+    match result.error:
+        case None:
+            assert result.finish_reason == "tool_use"
+        case error:
+            assert_type(error.code, str | int | None)

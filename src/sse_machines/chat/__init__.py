@@ -2,6 +2,7 @@
 
 from .._protocol import Comment, Done, EndOfStream, ErrorInfo, Outcome, Protocol, Unknown, Violation
 from . import grammar as _grammar
+from .accumulator import Accumulator, ChoiceSoFar
 from .events import (
     AnyEvent,
     AudioDelta,
@@ -23,7 +24,7 @@ from .grammar import Call, ChoiceState, Member, State
 from .repeat import LEARN as _LEARN, repeat as _repeat, repeats as _repeats
 from .writing import Answer, interruption as _interruption
 
-PROTOCOL: Protocol[AnyEvent] = Protocol(
+PROTOCOL: Protocol[AnyEvent, Accumulator] = Protocol(
     name="chat",
     module=__name__,
     tables=(_grammar.STREAM, _grammar.CHOICE, _grammar.CALL, _grammar.ENVELOPE),
@@ -38,18 +39,21 @@ PROTOCOL: Protocol[AnyEvent] = Protocol(
     outcomes=_grammar.OUTCOMES,
     named=False,
     error=Error,
+    accumulator=Accumulator,
     interruption=_interruption,
 )
 """The protocol as a value, for ``Receiver(PROTOCOL)``; also ``sse_machines.CHAT``."""
 
 __all__ = [
     "PROTOCOL",
+    "Accumulator",
     "Answer",
     "AnyEvent",
     "AudioDelta",
     "Call",
     "ChatCompletionChunk",
     "Choice",
+    "ChoiceSoFar",
     "ChoiceState",
     "Comment",
     "CustomToolCall",

@@ -44,7 +44,7 @@ def learn(event: ChatCompletionChunk, machine: Machine, memory: Memory) -> None:
 
 def _is_piece(calls: Any) -> bool:
     """Whether tool calls in a delta are one piece of the arguments of one call."""
-    function: Any = calls[0].get("function") if len(calls) == 1 else None
+    function: Any = calls[0].get("function") if calls and len(calls) == 1 else None
     if not function or type(function.get("arguments")) is not str:
         return False
     return is_flat(calls[0], "function") and is_flat(function)

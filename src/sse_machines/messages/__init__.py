@@ -2,6 +2,7 @@
 
 from .._protocol import Comment, EndOfStream, ErrorInfo, Outcome, Protocol, Unknown, Violation
 from . import grammar as _grammar
+from .accumulator import Accumulator, BlockSoFar
 from .events import (
     AnyEvent,
     CitationsDelta,
@@ -43,7 +44,7 @@ from .grammar import Block, State
 from .repeat import LEARN as _LEARN, repeat as _repeat, repeats as _repeats
 from .writing import Answer, interruption as _interruption
 
-PROTOCOL: Protocol[AnyEvent] = Protocol(
+PROTOCOL: Protocol[AnyEvent, Accumulator] = Protocol(
     name="messages",
     module=__name__,
     tables=(_grammar.STREAM, _grammar.BLOCK),
@@ -58,15 +59,18 @@ PROTOCOL: Protocol[AnyEvent] = Protocol(
     outcomes=_grammar.OUTCOMES,
     named=True,
     error=Error,
+    accumulator=Accumulator,
     interruption=_interruption,
 )
 """The protocol as a value, for ``Receiver(PROTOCOL)``; also ``sse_machines.MESSAGES``."""
 
 __all__ = [
     "PROTOCOL",
+    "Accumulator",
     "Answer",
     "AnyEvent",
     "Block",
+    "BlockSoFar",
     "CitationsDelta",
     "Comment",
     "CompactionBlock",

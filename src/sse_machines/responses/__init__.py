@@ -2,6 +2,7 @@
 
 from .._protocol import Comment, EndOfStream, ErrorInfo, Outcome, Protocol, Unknown, Violation
 from . import grammar as _grammar, moves as _moves
+from .accumulator import Accumulator, ItemSoFar
 from .decoding import decode as _decode, recognises as _recognises
 from .events import (
     AnyEvent,
@@ -98,7 +99,7 @@ from .roles import (
 )
 from .writing import Answer, interruption as _interruption
 
-PROTOCOL: Protocol[AnyEvent] = Protocol(
+PROTOCOL: Protocol[AnyEvent, Accumulator] = Protocol(
     name="responses",
     module=__name__,
     tables=_grammar.TABLES,
@@ -113,6 +114,7 @@ PROTOCOL: Protocol[AnyEvent] = Protocol(
     outcomes=_grammar.OUTCOMES,
     named=True,
     error=Error,
+    accumulator=Accumulator,
     interruption=_interruption,
     numbered=_moves.numbered,
     skipped=_moves.skipped,
@@ -122,6 +124,7 @@ PROTOCOL: Protocol[AnyEvent] = Protocol(
 
 __all__ = [
     "PROTOCOL",
+    "Accumulator",
     "Answer",
     "AnyEvent",
     "ApplyPatchCallOperationDiffDelta",
@@ -169,6 +172,7 @@ __all__ = [
     "InputDone",
     "Item",
     "ItemEvent",
+    "ItemSoFar",
     "Keepalive",
     "LifecycleEvent",
     "McpCallArgumentsDelta",

@@ -340,7 +340,7 @@ _HOMES: dict[str, Item] = {
 
 def added(item_type: object) -> str:
     """The symbol for the first event of an item of a type."""
-    known = item_type if item_type in ITEM_STATES else "unknown_item"
+    known = item_type if type(item_type) is str and item_type in ITEM_STATES else "unknown_item"
     return f"{ADDED}[{known}]"
 
 
