@@ -217,6 +217,8 @@ def grow(partial: partial_json.PartialJSON, times: int) -> None:
         assert partial.value
 
 
+# Interpreters that are being traced copy after all.
+@pytest.mark.untraced
 @pytest.mark.skipif(sys.implementation.name != "cpython", reason="others copy, or have ropes")
 def test_a_long_string_is_not_copied_when_its_value_is_looked_at() -> None:
     partial = partial_json.PartialJSON()
