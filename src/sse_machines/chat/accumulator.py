@@ -42,6 +42,8 @@ DETAILS = ("text", "summary")
 """Members of an entry of ``reasoning_details`` that a person can read."""
 EXTENDED = ("token_ids",)
 """Members of a choice whose lists are pieces."""
+REPLACED = ("moderation",)
+"""Members of a chunk of which the last value counts, and not the first."""
 
 _NULLS = ("content", "refusal", "role", "annotations", "audio", "function_call", "tool_calls")
 """The members that every message of a chat completion has."""
@@ -62,7 +64,7 @@ class ChoiceSoFar:
     """
 
     __slots__ = (
-        *("_calls", "_logprobs", "_members", "_message", "_rests"),
+        *("_calls", "_logprobs", "_members", "_message", "_rests", "_unsure"),
         *("finish_reason", "index", "tool_calls"),
     )
 
@@ -73,6 +75,8 @@ class ChoiceSoFar:
         self._calls = Calls()
         # What came with each call besides its id, name and arguments.
         self._rests: list[JSONObject] = []
+        # The calls that were left for others before the model stopped, and may be gone on with.
+        self._unsure: set[int] = set()
         self._message: JSONObject = {}
         self._members: JSONObject = {}
         self._logprobs: JSONObject = {}
@@ -112,7 +116,7 @@ class ChoiceSoFar:
 
     def reasonings(self) -> list[Text]:
         """The reasoning: under the first name that it has come under, or else in its details."""
-        named = [*self.texts(*REASONING_MEMBERS)][:1]
+        named = [text for text in self.texts(*REASONING_MEMBERS) if text.length][:1]
         details = self._message.get("reasoning_details")
         if named or type(details) is not ByIndex:
             return named
@@ -144,7 +148,7 @@ class ChoiceSoFar:
             size = self._take_delta(delta)
         reason = choice.get("finish_reason")
         if reason:
-            self._finish(reason)
+            size += self._finish(reason)
         if choice.keys() <= _OF_A_CHOICE and not choice.get("logprobs"):
             return size
         return size + self._take_rest(choice)
@@ -181,22 +185,33 @@ class ChoiceSoFar:
         if number == len(self.tool_calls):
             self.tool_calls.append(_new_call(piece))
             self._rests.append({})
-            size = PART_SIZE
+            size = PART_SIZE + len(self.tool_calls[number].type)
         if before != number:
             if before is not None:
-                self.tool_calls[before].close()
+                self._leave(before)
             self.tool_calls[number].reopen()
         return size + _grow(self.tool_calls[number], self._rests[number], piece)
 
-    def _finish(self, reason: str) -> None:
+    def _leave(self, number: int) -> None:
+        """Close a call for another one. Calls may take turns, and its arguments not have begun."""
+        stopped = self.finish_reason is not None and self.finish_reason not in CUT
+        self.tool_calls[number].close(sure=stopped)
+        if not stopped:
+            self._unsure.add(number)
+
+    def _finish(self, reason: str) -> int:
+        size = len(reason) - len(self.finish_reason or "")
         self.finish_reason = reason
-        if self._calls.latest is None:
-            return
-        latest = self.tool_calls[self._calls.latest]
+        latest = self._calls.latest
+        if latest is None:
+            return size
         if reason in CUT:
-            latest.reopen()
-        else:
-            latest.close()
+            self.tool_calls[latest].reopen()
+            return size
+        for number in (*self._unsure, latest):
+            self.tool_calls[number].close()
+        self._unsure.clear()
+        return size
 
     def _take_rest(self, choice: Any) -> int:
         size = 0
@@ -207,9 +222,7 @@ class ChoiceSoFar:
             if name in EXTENDED:
                 size += _extend(self._members, name, value)
             elif name not in _OF_A_CHOICE and (value or name not in self._members):
-                size += weight(value)
-                size -= weight(self._members[name]) if name in self._members else 0
-                self._members[name] = value
+                size += _replace(self._members, name, value)
         return size
 
 
@@ -321,6 +334,8 @@ class Accumulator(_Accumulator):
             if so_far is None:
                 so_far = self._choices[index] = ChoiceSoFar(index)
                 self._room -= PART_SIZE
+                # What was final without it is not final with it.
+                self.usage_final = False
             self._room -= so_far.take(choice)
         payload = event.payload
         if not payload.keys() <= self._seen:
@@ -333,14 +348,11 @@ class Accumulator(_Accumulator):
     def _take_members(self, payload: JSONObject) -> None:
         """Take the first value of every member, or the first one that is not empty."""
         for name, value in payload.items():
-            if name in self._seen:
+            if name in self._seen or (not value and (value is None or name in self._members)):
                 continue
-            if value:
+            if value and name not in REPLACED:
                 self._seen.add(name)
-            elif value is None or name in self._members:
-                continue
-            self._members[name] = value
-            self._room -= weight(value)
+            self._room -= _replace(self._members, name, value)
 
     def _take_error(self, event: Error) -> None:
         if event.chunk is not None:
@@ -377,7 +389,7 @@ def merge(into: dict[Any, Any], name: Any, value: Any, *, top: bool = False) -> 
         How much was added, in characters.
     """
     known = into.get(name)
-    grown = 0 if name in into else MEMBER_SIZE
+    grown = 0 if name in into else _weight_of_name(name)
     if value is None:
         into.setdefault(name, None)
     elif type(value) is str:
@@ -398,13 +410,25 @@ def merge(into: dict[Any, Any], name: Any, value: Any, *, top: bool = False) -> 
 def _extend(into: JSONObject, name: str, entries: Any) -> int:
     """Let a list grow at its end."""
     if type(entries) is not list:
-        into.setdefault(name, entries)
-        return 0
+        return 0 if name in into else _replace(into, name, entries)
+    grown = 0 if name in into else _weight_of_name(name)
     known = into.get(name)
     if type(known) is not list:
         known = into[name] = []
     known += entries
-    return weight(entries)
+    return grown + weight(entries)
+
+
+def _replace(into: JSONObject, name: str, value: Any) -> int:
+    """Put a value in the place of the one that is there, if there is one."""
+    grown = -weight(into[name]) if name in into else _weight_of_name(name)
+    into[name] = value
+    return grown + weight(value)
+
+
+def _weight_of_name(name: Any) -> int:
+    """How much a new member counts besides its value: names come off the wire, too."""
+    return MEMBER_SIZE + (len(name) if type(name) is str else 0)
 
 
 def _merge_string(into: dict[Any, Any], name: Any, piece: str, *, top: bool) -> int:
@@ -429,16 +453,16 @@ def _merge_entry(entries: ByIndex, entry: Any) -> int:
     reasoning alike. One without an index is a new one, at the end.
     """
     index = entry.get("index") if type(entry) is dict else None
-    key = (len(entries), "") if type(index) is not int else (index, str(entry.get("type") or ""))
+    # No entry with an index has a key like the one of an entry without.
+    key = (len(entries), None) if type(index) is not int else (index, str(entry.get("type") or ""))
     return merge(entries, key, entry)
 
 
 def _new_call(piece: Any) -> ToolCall:
-    index = piece.get("index")
-    return ToolCall(
-        piece.get("type") or ("custom" if piece.get("custom") else "function"),
-        index=index if type(index) is int else None,
-    )
+    index, kind = piece.get("index"), piece.get("type")
+    if not kind or type(kind) is not str:
+        kind = "custom" if piece.get("custom") else "function"
+    return ToolCall(kind, index=index if type(index) is int else None)
 
 
 def _grow(call: ToolCall, rest: JSONObject, piece: Any) -> int:
@@ -448,6 +472,7 @@ def _grow(call: ToolCall, rest: JSONObject, piece: Any) -> int:
         if name in _TOOLS:
             size += _grow_tool(call, rest, name, value or {})
         elif name == "id":
+            size += 0 if call.id else len(value or "")
             call.id = call.id or value or None
         elif name not in ("index", "type"):
             size += merge(rest, name, value)
@@ -458,6 +483,7 @@ def _grow_tool(call: ToolCall, rest: JSONObject, member: str, tool: JSONObject) 
     size = 0
     for name, value in tool.items():
         if name == "name":
+            size += 0 if call.name else len(value or "")
             call.name = call.name or value or None
         elif name != _TOOLS[member]:
             size += merge(rest.setdefault(member, {}), name, value)
