@@ -1,11 +1,11 @@
-"""The command line: ``python -m benchmarks {frames,receive,accumulate,partial,send,memory,steps}``."""
+"""Command line: ``python -m benchmarks {frames,receive,accumulate,partial,send,relay,memory,steps}``."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 
-from . import accumulate as accumulating, contenders, writers
+from . import accumulate as accumulating, contenders, relay as relaying, writers
 from .contenders import FLOOR, FLOOR_ORJSON, HTTPX_SSE
 from .memory import print_memory
 from .partial import SIZES, print_partial
@@ -67,6 +67,15 @@ def send(args: argparse.Namespace) -> None:
         print_table(title, list(orjson_jobs), row, [writers.FLOOR_ORJSON, writers.FLOOR], unit="events")
 
 
+def relay(args: argparse.Namespace) -> None:
+    """Measure bytes to the same bytes, and what a relay keeps."""
+    protocols = args.protocol or list(STREAMS)
+    sizes = args.chunk or [relaying.CHUNK]
+    relaying.print_speed(protocols, args.events, args.rounds, sizes, each=args.each)
+    relaying.print_sizes(protocols, args.half, args.count)
+    relaying.print_crowd(protocols, args.relays, args.turns)
+
+
 def _measure(jobs: dict[str, Job], args: argparse.Namespace) -> dict[int, Row]:
     return {size: measure(jobs, size, args.rounds) for size in args.chunk or CHUNKS}
 
@@ -98,10 +107,12 @@ def _parser() -> argparse.ArgumentParser:
     frames_parser = commands.add_parser("frames", help=frames.__doc__)
     receive_parser = commands.add_parser("receive", help=receive.__doc__)
     accumulate_parser = commands.add_parser("accumulate", help=accumulate.__doc__)
+    relay_parser = commands.add_parser("relay", help=relay.__doc__)
     for command, run in (
         (frames_parser, frames),
         (receive_parser, receive),
         (accumulate_parser, accumulate),
+        (relay_parser, relay),
     ):
         command.add_argument("--events", type=_positive, default=4000, help="per stream")
         command.add_argument("--rounds", type=_positive, default=20, help="the fastest one counts")
@@ -119,10 +130,11 @@ def _parser() -> argparse.ArgumentParser:
         (partial_parser, "characters of the arguments"),
     ):
         command.add_argument("--size", type=_positive, action="append", help=f"{what}; can be repeated")
-    for command in (receive_parser, accumulate_parser, send_parser):
+    for command in (receive_parser, accumulate_parser, send_parser, relay_parser):
         command.add_argument(
             "--protocol", choices=STREAMS, action="append", help="all by default; can be repeated"
         )
+    _add_relay_arguments(relay_parser)
     command = commands.add_parser("memory", help=memory.__doc__)
     command.add_argument(
         "--events", type=_positive, default=40, help="of the answer that is half received"
@@ -133,6 +145,17 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--size", type=_positive, help="bytes of the smaller input, for all shapes")
     command.set_defaults(run=steps)
     return parser
+
+
+def _add_relay_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--each", action="store_true", help="also one event per chunk")
+    for name, default, what in (
+        ("--half", 40, "events of the answer that is half received"),
+        ("--count", 1000, "how many relays that are measured alone"),
+        ("--relays", 10_000, "how many that take turns"),
+        ("--turns", 40, "events that each of these is given"),
+    ):
+        parser.add_argument(name, type=_positive, default=default, help=what)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -6,8 +6,17 @@ import json
 import random
 from typing import Any
 
-from sse_machines import ProtocolError, Receiver, RemoteProtocolError
+from sse_machines import (
+    Hold,
+    ProtocolError,
+    Receiver,
+    Relay,
+    RelayConfig,
+    RelayOutcome,
+    RemoteProtocolError,
+)
 from sse_machines._protocol import Protocol
+from sse_machines.testing import Arrive, End, drive
 from tests import wire
 
 DOCUMENTED = (RemoteProtocolError, *RemoteProtocolError.__subclasses__())
@@ -37,6 +46,24 @@ def check(protocol: Protocol[Any], stream: bytes, dice: random.Random) -> None:
     assert len(failures) <= 1
     assert all(type(failure) in DOCUMENTED for failure in failures)
     assert last_word(receiver) is (failures[0] if failures else None)
+    check_relay(protocol, stream, cut, dice)
+
+
+def check_relay(protocol: Protocol[Any], stream: bytes, cut: int, dice: random.Random) -> None:
+    """Relay a stream: no error at all, the same under another cut, and an end."""
+    options: Any = {
+        "hold": dice.choice([None, Hold()]),
+        "observe": dice.choice(["full", "light"]),
+        "eof_tail": dice.choice(["discard", "accept"]),
+    }
+    config = RelayConfig(**options)
+    one = drive(Relay(protocol, config, now=0.0), [Arrive(0, stream), End(0)])
+    pieces = [Arrive(0, stream[:cut]), Arrive(0, stream[cut:]), End(0)]
+    other = drive(Relay(protocol, config, now=0.0), pieces)
+    # A line end that was cut behind the last event may not go out.
+    assert one.data.rstrip(b"\n") == other.data.rstrip(b"\n")
+    assert one.relay.outcome is other.relay.outcome is not RelayOutcome.OPEN
+    assert one.relay.usage == other.relay.usage
 
 
 def last_word(receiver: Receiver[Any]) -> Any:

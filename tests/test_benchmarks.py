@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
+import attrs
 import pytest
 
-from benchmarks import contenders, writers
+from benchmarks import contenders, relay as relaying, writers
 from benchmarks.__main__ import main
 from benchmarks.steps import SHAPES
-from benchmarks.streams import STREAMS, stream
+from benchmarks.streams import STREAMS, Stream, stream
 from benchmarks.timing import Job, measure
 from sse_machines import Frame, FrameReader, Outcome, Receiver
 
@@ -66,6 +68,52 @@ def test_accumulate(output: str) -> None:
 def test_partial(output: str) -> None:
     assert "\npartial value after each 20-character delta: " in output
     assert "\nreceive a Messages stream with a tool call" in output
+
+
+RELAY = ["relay", *QUICK, "--each", "--half", "10", "--count", "2", "--relays", "3", "--turns", "2"]
+
+
+@pytest.mark.parametrize("output", [RELAY], indirect=True)
+def test_relay(output: str) -> None:
+    for protocol in STREAMS:
+        assert f"\nrelay: {protocol}\n" in output
+        assert f"\nrelay: {protocol}, event by event\n" in output
+        for mode in relaying.MODES:
+            assert re.search(rf"\n{protocol}: relay, {mode}, after half an answer +[\d,]+\n", output)
+            assert re.search(rf"\n{protocol}, {mode}( +[\d,]+){{3}}\n", output)
+        assert f"\n{protocol}: relay, idle " in output
+    for name in (relaying.FRAMING, relaying.LIGHT, relaying.RECEIVE, relaying.FULL):
+        assert len(re.findall(rf"\n{name} +\d", output)) == 2 * len(STREAMS)
+    for ours, base, most in relaying.RATIOS:
+        ratios = re.findall(rf"\n{ours} / {base}((?: +\d+\.\d\d)+) \(at most {most}\)", output)
+        assert [len(found.split()) for found in ratios] == [2, 1] * len(STREAMS)
+
+
+@pytest.mark.parametrize("mode", relaying.MODES)
+def test_a_crowd_of_relays(mode: relaying.Mode) -> None:
+    found = relaying.crowd("messages", mode, 3, 2)
+
+    assert found.rate > 0
+    assert found.size > 0
+
+
+def test_a_relay_that_does_not_come_to_its_end() -> None:
+    blocks = stream("messages", 30).blocks[:-1]
+
+    with pytest.raises(RuntimeError, match="the answer ended as open"):
+        relaying.check_bytes("messages", blocks)
+
+
+def test_a_relay_that_loses_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet = attrs.evolve(relaying.config("full"), comments="drop")
+    talkative = Stream([b": lost\n\n", *stream("chat", 30).blocks])
+    monkeypatch.setattr(relaying, "config", lambda _mode: quiet)
+    monkeypatch.setattr(relaying, "stream", lambda *_: talkative)
+
+    with pytest.raises(RuntimeError, match="the relay changes chat"):
+        relaying.check_bytes("chat", talkative.blocks)
+    with pytest.raises(RuntimeError, match="not all of the chat stream was forwarded"):
+        relaying.crowd("chat", "full", 2, 2)
 
 
 @pytest.mark.parametrize("protocol", STREAMS)

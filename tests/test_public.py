@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import sse_machines
-from sse_machines import Event, chat, messages, responses
+from sse_machines import Event, chat, messages, relay, responses, testing
 from sse_machines._protocol import Done, Protocol
 
 PROTOCOLS: list[tuple[Any, Protocol[Any]]] = [
@@ -32,23 +32,35 @@ def test_public_names() -> None:
         "Accumulator",
         "AnswerTooLarge",
         "Comment",
+        "Drain",
         "EndOfStream",
+        "ErrorInfo",
+        "ErrorTexts",
         "Event",
         "Frame",
         "FrameReader",
         "FrameTooLarge",
+        "Hold",
+        "Identity",
+        "KeepAlive",
         "Limits",
         "LocalProtocolError",
         "NotAnEventStream",
         "Outcome",
+        "Output",
         "ProtocolError",
         "Receiver",
+        "Relay",
+        "RelayConfig",
+        "RelayOutcome",
         "RemoteProtocolError",
         "Result",
         "Sender",
+        "Stall",
         "StreamTruncated",
         "ToolCall",
         "Unknown",
+        "Usage",
         "Violation",
         "collect",
         "detect",
@@ -62,7 +74,7 @@ def test_a_protocol_is_the_value_of_its_module(module: Any, protocol: Protocol[A
     assert module.__name__ == protocol.module == f"sse_machines.{protocol.name}"
 
 
-@pytest.mark.parametrize("module", [sse_machines, chat, responses, messages])
+@pytest.mark.parametrize("module", [sse_machines, chat, responses, messages, relay, testing])
 def test_everything_named_is_there(module: Any) -> None:
     assert all(getattr(module, name) is not None for name in module.__all__)
     assert len(set(module.__all__)) == len(module.__all__)

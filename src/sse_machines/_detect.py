@@ -12,6 +12,7 @@ from typing import Any
 from ._accumulator import Accumulator
 from ._frames import FrameReader
 from ._machine import Drop, Machine, Refuse, Table, asks
+from ._meter import Meter
 from ._payload import PayloadError, loads
 from ._protocol import (
     DONE_MARK,
@@ -124,6 +125,7 @@ PROTOCOL: Protocol[Event, Accumulator] = Protocol(
     named=False,
     error=Error,
     accumulator=Accumulator,
+    meter=Meter,
     interruption=CHAT.interruption,
 )
 """The protocol of a stream that has not told its own."""

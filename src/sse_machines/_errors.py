@@ -146,7 +146,8 @@ class NotAnEventStream(RemoteProtocolError):
     """The body is no event stream at all.
 
     Attributes:
-        sample: The first characters of the body, at most 200.
+        head: The first bytes of the body, at most 64 KiB.
+        sample: The first characters of it, at most 200.
         body: The whole body where it was JSON and short enough to be kept, else None.
         error: The ``error`` member of that JSON body where there is one, else None.
     """
@@ -157,12 +158,14 @@ class NotAnEventStream(RemoteProtocolError):
         self,
         message: str = "",
         *,
+        head: bytes = b"",
         sample: str = "",
         body: Any = None,
         error: Any = None,
         **facts: Unpack[Facts],
     ) -> None:
         super().__init__(message, **facts)
+        self.head = head
         self.sample = sample
         self.body = body
         self.error = error

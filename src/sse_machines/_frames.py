@@ -223,6 +223,11 @@ class FrameReader:
         return found
 
     @property
+    def has_input(self) -> bool:
+        """Whether another look for frames finds more than the last one: frames, or a fault."""
+        return bool(self._buffer) or self._chunks is not None or self._too_large
+
+    @property
     def tail(self) -> bytes:
         """The bytes that belong to no frame that was taken; of one that is too large, the first ones."""
         parts = [block[0] for block in reversed(self._found)]

@@ -222,11 +222,11 @@ class ErrorInfo:
         raw: The JSON value as it was sent.
     """
 
-    type: str | None
-    code: str | int | None
-    message: str
-    retryable: bool | None
-    raw: Any
+    type: str | None = None
+    code: str | int | None = None
+    message: str = ""
+    retryable: bool | None = None
+    raw: Any = None
 
     @classmethod
     def of(cls, error: Any, retryable: Mapping[str | int, bool]) -> Self:
@@ -374,6 +374,7 @@ class Protocol(Generic[E_co, A_co]):
         named: Whether every frame has to carry the event's type as its event name; if not, none may.
         error: The class of an error in the stream. It ends the answer whatever its form is.
         accumulator: Makes what holds the answer so far: takes ``max_size``, and gives an accumulator.
+        meter: Makes what counts an answer without keeping it.
         interruption: (memory, message, type, code) → the event that says that the answer breaks off.
             A member that the protocol has no place for is left out; None is the protocol's default.
         numbered: (payload, memory) → the payload, with the number that is due if it has none; None where
@@ -398,6 +399,7 @@ class Protocol(Generic[E_co, A_co]):
     named: bool
     error: type[Event]
     accumulator: Callable[..., A_co]
+    meter: Any
     interruption: Callable[[Any, str, str | None, str | None], WireEvent]
     numbered: Callable[[JSONObject, Any], JSONObject] | None = None
     skipped: Callable[[Event, Any], None] | None = None

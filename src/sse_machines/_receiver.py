@@ -425,7 +425,12 @@ class Receiver(Stream[E_co], Generic[E_co, A_co]):
 
     def _accepted_tail(self, tail: Frame) -> Event | None:
         """The event of an unfinished block that lacks nothing but its blank line, if it may count."""
-        if self._strict or not self._eof or tail.data is None or self.finished:
+        accepted = not self._strict and self._eof and not self.finished
+        return self._event_of_tail(tail) if accepted else None
+
+    def _event_of_tail(self, tail: Frame) -> Event | None:
+        """The event of an unfinished block that lacks nothing but its blank line."""
+        if tail.data is None:
             return None
         if is_done(tail.data):
             return received(Done(), tail.raw)
@@ -468,7 +473,7 @@ class Receiver(Stream[E_co], Generic[E_co, A_co]):
         if len(body) < _MAX_BODY:
             with contextlib.suppress(PayloadError):
                 value = self._loads(body.decode(errors="replace"))
-        return not_an_event_stream(body, value, self._protocol.name, self.state)
+        return not_an_event_stream(body[:_MAX_BODY], value, self._protocol.name, self.state)
 
     def _fail(self, error: RemoteProtocolError) -> NoReturn:
         if not self.finished:

@@ -271,7 +271,7 @@ class Sender(Stream[E]):
         if type(event) not in self._protocol.moves:
             raise self._foreign_event(event)
         self._move(event, event, strict=False)
-        return _whole(raw)
+        return whole(raw)
 
     def _forward_comment(self, event: Comment, raw: bytes) -> bytes:
         if Frame.parse(raw).data is not None:
@@ -280,7 +280,7 @@ class Sender(Stream[E]):
             # It stands among fields that are no event's.
             return self.comment(event.text)
         self._begun = True
-        return _whole(raw)
+        return whole(raw)
 
     def _forward_frame(self, frame: Frame) -> bytes:
         if frame.raw == BOM and self._begun:
@@ -326,7 +326,7 @@ def _line(name: str, text: Any) -> str:
     return text
 
 
-def _whole(raw: bytes) -> bytes:
+def whole(raw: bytes) -> bytes:
     """The bytes of a frame, with the blank line that ends it."""
     end = raw[len(raw.rstrip(b"\r\n")) :]
     return raw + _MISSING.get(end, b"")

@@ -29,6 +29,8 @@ class Stream(Generic[E_co]):
 
     __slots__ = ("_machine", "_memory", "_protocol")
 
+    _memory: Any
+
     def __init__(self, protocol: Protocol[E_co], starting_after: int | None) -> None:
         self._become(protocol)
         if starting_after is None:
@@ -83,6 +85,10 @@ class Stream(Generic[E_co]):
     @property
     def _table(self) -> str:
         return self._protocol.tables[0].name
+
+    def stand_with(self, other: Stream[E_co]) -> None:
+        """Stand where another end of the same answer stands. The two move together from here on."""
+        self._machine, self._memory = other._machine, other._memory
 
     def _become(self, protocol: Protocol[E_co]) -> None:
         """Stand at the beginning of an answer in a protocol."""

@@ -85,6 +85,14 @@ class Template:
         holes = tuple(zip(befores, names, strict=True))
         return cls(holes, end, end[0].replace(" ", "") if bare else None)
 
+    def edges(self) -> tuple[bytes, bytes] | tuple[()]:
+        """What stands around the string, if only one may differ, and nothing else; else nothing."""
+        (before, number), _ = self.holes[0]
+        if len(self.holes) > 1 or number is not None or self.end[1] is not None:
+            return ()
+        # The quote that ends the string is no part of what stands behind it.
+        return before.encode(), b'"' + self.end[0].encode()
+
     def read(self, text: str, number: int | None) -> dict[str, str] | None:
         """Find the strings of a text that fits.
 
@@ -125,6 +133,7 @@ class Model:
         member: The member that has the string.
         maker: Whatever makes the event, for those who need to know.
         used: Whether it has come again.
+        edges: What stands around its one string, once somebody has asked; empty if it has more.
         patience: How often another one is still learned that then does not come again.
     """
 
@@ -136,6 +145,7 @@ class Model:
     member: str = ""
     maker: Any = None
     used: bool = True
+    edges: tuple[bytes, bytes] | tuple[()] | None = None
     patience: int = _PATIENCE
 
     def learn(
@@ -152,7 +162,7 @@ class Model:
         """
         self.patience = _PATIENCE if self.used else self.patience - 1
         self.used = False
-        self.asked = None
+        self.asked = self.edges = None
         if self.patience < 0:
             return
         frame = event.frame
@@ -161,6 +171,21 @@ class Model:
             self.asked, self.name, self.member = asked, frame.event or "", members[0]
             # The event is its owner's, who may change what is in it.
             self.payload, self.inner = event.payload.copy(), copy.deepcopy(inner)
+
+    def around(self, settled: Any) -> tuple[bytes, bytes] | None:
+        """What stands before and behind the one string in which the expected event may differ.
+
+        Args:
+            settled: The moves that were made last, if they moved nothing.
+
+        Returns:
+            Both in bytes; None if more than one string may differ, or nothing is expected.
+        """
+        if self.asked is None or self.asked is not settled or self.template is None:
+            return None
+        if self.edges is None:
+            self.edges = self.template.edges()
+        return self.edges or None
 
     def fits(self, text: str, name: str, settled: Any, number: int | None) -> bool:
         """Whether a text is the event that is expected.

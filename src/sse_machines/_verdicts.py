@@ -104,6 +104,7 @@ def not_an_event_stream(body: bytes, value: Any, protocol: str, state: enum.Enum
     hint = f" but {packed[0]}, to be decompressed first" if packed else ""
     return NotAnEventStream(
         f"not an event stream{hint}; the body begins with {sample!r}",
+        head=body,
         sample=sample,
         body=value,
         error=value.get("error") if isinstance(value, dict) else None,

@@ -21,6 +21,7 @@ from .events import (
     recognises as _recognises,
 )
 from .grammar import Call, ChoiceState, Member, State
+from .meter import Meter as _Meter
 from .repeat import LEARN as _LEARN, repeat as _repeat, repeats as _repeats
 from .writing import Answer, interruption as _interruption
 
@@ -40,6 +41,7 @@ PROTOCOL: Protocol[AnyEvent, Accumulator] = Protocol(
     named=False,
     error=Error,
     accumulator=Accumulator,
+    meter=_Meter,
     interruption=_interruption,
 )
 """The protocol as a value, for ``Receiver(PROTOCOL)``; also ``sse_machines.CHAT``."""

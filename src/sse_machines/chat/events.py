@@ -185,12 +185,12 @@ class ChatCompletionChunk(WireEvent):
 
     def text(self, index: int = 0) -> str:
         """The piece of text for one choice, ``""`` if there is none."""
-        return "".join(_texts(self._members(index, ("content",)), "text"))
+        return "".join(texts_of(self._members(index, ("content",)), "text"))
 
     def reasoning(self, index: int = 0) -> str:
         """The piece of reasoning for one choice in any vendor's spelling, ``""`` if there is none."""
         values = self._members(index, REASONING_MEMBERS)
-        return next(values, "") or "".join(_texts(self._members(index, ("content",)), "thinking"))
+        return next(values, "") or "".join(texts_of(self._members(index, ("content",)), "thinking"))
 
     def finish_reason(self, index: int = 0) -> str | None:
         """Why one choice has ended, None if it has not ended here."""
@@ -403,7 +403,7 @@ def _is_text(value: Any) -> bool:
     return value is None or type(value) is str
 
 
-def _texts(contents: Iterator[Any], kind: str) -> Iterator[str]:
+def texts_of(contents: Iterator[Any], kind: str) -> Iterator[str]:
     """The texts in a content, be it a string (which is text) or a list of typed parts."""
     for content in contents:
         if type(content) is str:
@@ -414,7 +414,7 @@ def _texts(contents: Iterator[Any], kind: str) -> Iterator[str]:
             if type(inner) is str:
                 yield inner
             elif type(inner) is list:
-                yield from _texts(iter([inner]), "text")
+                yield from texts_of(iter([inner]), "text")
 
 
 _fields = wire_decoder(ChatCompletionChunk)

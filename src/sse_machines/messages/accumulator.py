@@ -97,7 +97,7 @@ class BlockSoFar:
         self._whole = self.type in TOOL_BLOCKS and bool(begin.get("input"))
         if self.type in TOOL_BLOCKS:
             self.call = ToolCall(self.type, id=begin.get("id"), name=begin.get("name"), index=index)
-            self.call.text.add(_text_of(begin["input"]) if self._whole else "")
+            self.call.text.add(text_of(begin["input"]) if self._whole else "")
 
     def snapshot(self) -> JSONObject:
         """The block as a message has it."""
@@ -311,7 +311,7 @@ class Accumulator(_Accumulator):
     }
 
 
-def _text_of(value: Any) -> str:
+def text_of(value: Any) -> str:
     """An input that came as a value, as the text that pieces of it would make."""
     try:
         return dumps(value)

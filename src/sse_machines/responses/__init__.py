@@ -74,6 +74,7 @@ from .events import (
     WebSearchCallSearching,
 )
 from .grammar import Identity, Item, Numbering, Part, Progress, Slot, State
+from .meter import Meter as _Meter
 from .repeat import LEARN as _LEARN, repeat as _repeat, repeats as _repeats
 from .roles import (
     CommandEvent,
@@ -115,6 +116,7 @@ PROTOCOL: Protocol[AnyEvent, Accumulator] = Protocol(
     named=True,
     error=Error,
     accumulator=Accumulator,
+    meter=_Meter,
     interruption=_interruption,
     numbered=_moves.numbered,
     skipped=_moves.skipped,

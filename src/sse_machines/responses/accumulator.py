@@ -165,7 +165,7 @@ _ANNOTATIONS = _in_content("annotation", _MESSAGE, _OUTPUT_TEXT, "annotations")
 _CLIENT_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 """Items that the client has to answer, and the member that comes in pieces."""
 
-_ARGUMENTS: dict[str, tuple[str, ...]] = {
+ARGUMENTS: dict[str, tuple[str, ...]] = {
     place.item["type"]: place.path
     for place in GROWS.values()
     if place.item["type"] not in ("message", "reasoning")
@@ -243,11 +243,7 @@ class ItemSoFar:
         if self.call is not None:
             yield self.call.text
             return
-        path = _ARGUMENTS.get(self.type or "")
-        values: list[Any] = [self._members] if path else []
-        for step in path or ():
-            values = [inner for value in values for inner in _inside(value, step)]
-        yield from (value for value in values if type(value) in (str, Text))
+        yield from (value for value in called_with(self._members) if type(value) in (str, Text))
 
     def grow(self, key: tuple[Any, int], place: Place, piece: str) -> int:
         """Let a text of the item grow.
@@ -363,6 +359,16 @@ class ItemSoFar:
             container[key] = inner
             container = inner
         return container, keys[-1]
+
+
+def called_with(item: JSONObject) -> list[Any]:
+    """What the tool of an item is called with, in the order in which it comes in pieces."""
+    kind = item.get("type")
+    path = ARGUMENTS.get(kind) if type(kind) is str else None
+    values: list[Any] = [item] if path else []
+    for step in path or ():
+        values = [inner for value in values for inner in _inside(value, step)]
+    return values
 
 
 def _inside(value: Any, step: str) -> Iterable[Any]:

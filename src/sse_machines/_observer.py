@@ -1,0 +1,249 @@
+"""What a relay reads an upstream with: a receiver that is given frames, and goes on whatever they say.
+
+A gateway forwards what it does not understand, so what a receiver could not read on from is here one
+more violation, of an event that is kept out of the state. Only what is no event stream at all, and a
+block that is too large, are errors. This module deliberately knows no clock and forwards nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, NoReturn
+
+from ._errors import AnswerTooLarge, FrameTooLarge, NotAnEventStream, RemoteProtocolError
+from ._frames import Frame, PlainBlock
+from ._protocol import EOF, Event, Violation
+from ._receiver import Receiver
+
+Block = PlainBlock | Frame
+
+_BACKSLASH = ord("\\")
+
+
+class Observer(Receiver[Any, Any]):
+    """Reads frames one by one."""
+
+    __slots__ = ("_passed", "full")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.full = False
+        """Whether the answer outgrew the limit; what is kept of it grows no more."""
+        # The last block that was passed over, while nothing was made of it.
+        self._passed: PlainBlock | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether anything moved the stream from where it begins."""
+        return self.state is not self._protocol.tables[0].first.state
+
+    @property
+    def complete(self) -> bool:
+        """Whether the tables let the input end here: the whole answer has come."""
+        findings = self._machine.judge(((self._table, None, EOF),))
+        return not any(finding.fatal for finding in findings)
+
+    @property
+    def memory(self) -> Any:
+        """What the stream remembers beside its tables."""
+        return self._memory
+
+    @property
+    def tail(self) -> bytes:
+        """The bytes of the block that is not complete."""
+        return self._reader.tail
+
+    @property
+    def has_input(self) -> bool:
+        """Whether another look for frames finds more than the last one: frames, or a fault."""
+        return self._reader.has_input
+
+    def blocks(self) -> list[Block]:
+        """Take some frames, the last one first; none if more input is needed.
+
+        Raises:
+            FrameTooLarge: A block is larger than the limit.
+            NotAnEventStream: It is that large because it is something else.
+        """
+        try:
+            return self._reader.take_blocks()
+        except FrameTooLarge:
+            self._refuse_a_body(self._reader.tail)
+            raise
+
+    def take(self, block: Block) -> Event | list[Event] | None:
+        """Read a frame, and move.
+
+        Returns:
+            The event that it is, None if it is none, or all that there is to say of it, in order.
+
+        Raises:
+            NotAnEventStream: The body is something else.
+        """
+        if self._passed is not None:
+            self.catch_up()
+        event = self._one(block)
+        if not self._queue:
+            return event
+        found: list[Any] = [event]
+        while self._queue:
+            found.append(self._one(None))
+        return found
+
+    def take_run(self, blocks: list[Block]) -> list[Event]:
+        """Read blocks, the last one first, as long as each only goes on with the one before it.
+
+        What `take` would make of them comes out, for a fraction of the price.
+        """
+        run: list[Event] = []
+        if self._passed is not None or self._accumulator is not None:
+            return run
+        repeat, machine, memory = self._protocol.repeat, self._machine, self._memory
+        # Bytes that are no UTF-8 take the long way, like everything that is not simple.
+        with contextlib.suppress(UnicodeDecodeError):
+            block: Any
+            for block in reversed(blocks):
+                if type(block) is not tuple:
+                    break
+                raw, name, data, _ = block
+                event = repeat(data.decode(), name.decode() if name else "", raw, machine, memory)
+                if event is None:
+                    break
+                run.append(event)
+        if run:
+            del blocks[-len(run) :]
+        return run
+
+    def pass_over_named(self, names: frozenset[bytes], blocks: list[Block], raw: list[bytes]) -> None:
+        """Leave blocks unread, the last one first, whose event names tell enough.
+
+        Args:
+            names: Those names.
+            blocks: The blocks; those that are passed over are taken off.
+            raw: Where their bytes go.
+        """
+        passed: Any = None
+        taken = 0
+        for block in reversed(blocks):
+            # An event without data is none.
+            if type(block) is not tuple or block[1] not in names or not block[2]:
+                break
+            raw.append(block[0])
+            passed = block
+            taken += 1
+        if taken:
+            del blocks[-taken:]
+            # Its number counts, should one be needed.
+            self._passed = passed
+
+    def pass_over_alike(self, blocks: list[Block], raw: list[bytes]) -> None:
+        """Leave blocks unread, the last one first, that only go on with the one before them.
+
+        Args:
+            blocks: The blocks; those that are passed over are taken off.
+            raw: Where their bytes go.
+        """
+        around = self._memory.model.around(self._machine.settled)
+        begin, end = around or (b"", b"")
+        first, last = len(begin), -len(end)
+        least, taken = first - last, 0
+        block: Any
+        for block in reversed(blocks):
+            if type(block) is not tuple:
+                break
+            unparsed, name, data, _ = block
+            # A piece without a quote, and with no backslash before the quote behind it, is one string.
+            alike = (
+                around is not None
+                and not name
+                and data.startswith(begin)
+                and data.endswith(end)
+                and len(data) > least
+                and data.find(b'"', first, last) < 0
+                and data[last - 1] != _BACKSLASH
+            )
+            # An empty piece is no sign that the model goes on, so somebody has to look.
+            if not alike and (b'""' in data or not self._repeats(block)):
+                break
+            raw.append(unparsed)
+            taken += 1
+        if taken:
+            del blocks[-taken:]
+
+    def end(self, *, clean: bool) -> None:
+        """Note the end of the input.
+
+        Raises:
+            NotAnEventStream: What came, up to here, is something else.
+        """
+        self.receive_eof(clean=clean)
+        self.catch_up()
+        tail = self._reader.unfinished or Frame(b"")
+        if self._is_no_event_stream(tail):
+            self._fail(self._no_event_stream(self._head or tail.raw))
+
+    def event_at_the_end(self) -> Event | None:
+        """The event that the last block would be if its blank line were there; None if it lacks more."""
+        return self._event_of_tail(self._reader.unfinished or Frame(b""))
+
+    def catch_up(self) -> None:
+        """Count what was passed over, before an event is made that comes behind it."""
+        passed, self._passed = self._passed, None
+        if passed is None or self._protocol.skipped is None:
+            return
+        found: Any = type(self)(self._protocol).take(passed)
+        events: list[Any] = found if type(found) is list else [found]
+        for event in events:
+            about: Any = event.event if type(event) is Violation else event
+            self._skip(about)
+
+    def _repeats(self, block: PlainBlock) -> bool:
+        """Whether a block only goes on with the one before it."""
+        try:
+            name, text = block[1].decode(), block[2].decode()
+        except UnicodeDecodeError:
+            return False
+        return self._protocol.repeats(text, name, self._machine, self._memory)
+
+    def _one(self, block: Block | None) -> Event | None:
+        """Take a frame, or what is left of the one before."""
+        try:
+            if block is None:
+                event = self._take_queued(self._queue.pop())
+            elif isinstance(block, Frame):
+                event = self._take_frame(block)
+            else:
+                event = self._take_block(block)
+            if self._accumulator is not None and event is not None:
+                self._accumulate(event)
+        except NotAnEventStream:
+            raise
+        except RemoteProtocolError as error:
+            return _dropped(error)
+        return event
+
+    def _accumulate(self, event: Event) -> None:
+        if self.full:
+            return
+        try:
+            self._accumulator.apply(event)
+        except AnswerTooLarge:
+            self.full = True
+
+    def _fail(self, error: RemoteProtocolError) -> NoReturn:
+        if type(error) is RemoteProtocolError:
+            raise error
+        super()._fail(error)
+
+
+def _dropped(error: RemoteProtocolError) -> Violation:
+    """What an error is for who goes on: its event is kept out of the state."""
+    return Violation(
+        code=error.code,
+        message=error.message,
+        state=error.state,
+        key=error.key,
+        legal=error.legal,
+        event=error.event,
+        dropped=True,
+    )
