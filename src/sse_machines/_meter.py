@@ -126,6 +126,9 @@ class Meter:
         """
         return max([self.take(event) for event in run]) > LIFE
 
+    def see_dropped(self, event: Event) -> None:
+        """Take an event that was kept out of the state, but not from the client."""
+
     def pass_over(self) -> None:
         """Note that something of the answer came that was not looked into."""
 

@@ -379,7 +379,7 @@ class Relay:
         self._upstream = self._observer(accumulate=config.accumulate)
         self._meter: Meter = self._protocol.meter()
         self._number = 0
-        # Whether the last frame ended in a CR, and whether something was put behind it.
+        # Whether the last frame ended in a CR, and whether the LF that may follow has lost its place.
         self._cr = self._inserted = False
         self._id_seen = self._comment_dropped = self._full = False
         self._held = []
@@ -416,11 +416,11 @@ class Relay:
             while blocks:
                 if self._cr:
                     self._join_crlf(blocks)
+                self._inserted = False
                 if self._freely:
                     self._take_run(blocks)
                 if blocks:
                     self._take_all(blocks)
-                self._inserted = False
                 more = upstream.has_input and self._phase in _READING
                 blocks = upstream.blocks() if more else []
         except NotAnEventStream as error:
@@ -456,6 +456,7 @@ class Relay:
             if meter.usage is not usage:
                 events.append(UsageChanged(usage=meter.reading()))
             if shows == TERMINAL:
+                self._clocks.progress()
                 self._end_by(block, found, blocks)
                 return
             self._cr = self._cr and type(block) is not tuple
@@ -530,6 +531,7 @@ class Relay:
             return LIFE
         if type(about) in self._meter.terminals:
             return TERMINAL
+        self._meter.see_dropped(about)
         alive = self._meter.handlers.get(type(about)) is not take_life
         return PROGRESS if alive and isinstance(about, WireEvent) else LIFE
 
@@ -552,6 +554,8 @@ class Relay:
         return "bom_stripped" if block.raw == BOM and self._phase is not HOLDING and sent else ""
 
     def _drop(self, block: Block, code: str) -> None:
+        # What is left of its last line end is dropped with it.
+        self._cr = self._inserted = block[0].endswith(b"\r")
         comment = code == "comment_dropped"
         # The blank line behind a comment is dropped with it.
         self._comment_dropped = comment and bool(block[0].strip(b"\r\n"))
@@ -561,7 +565,7 @@ class Relay:
     def _forward(self, block: Block) -> None:
         """Let a block go out, or hold it back."""
         raw = block[0]
-        self._comment_dropped = False
+        self._comment_dropped = self._inserted = False
         self._cr = raw.endswith(b"\r")
         if self._phase is FORWARDING:
             self._out.append(raw)
@@ -610,7 +614,6 @@ class Relay:
             self._last_words = block[0]
             self._fail_attempt("upstream", error=event.info)
             return
-        self._clocks.progress()
         if self._phase is DRAINING:
             outcome = RelayOutcome.CANCELLED
         else:

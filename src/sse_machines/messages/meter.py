@@ -19,7 +19,7 @@ from .._meter import (
     take_terminal,
     take_unknown,
 )
-from .._protocol import Comment, Done, JSONObject, Unknown
+from .._protocol import Comment, Done, Event, JSONObject, Unknown
 from .accumulator import TOOL_BLOCKS, text_of
 from .events import (
     RETRYABLE,
@@ -71,6 +71,13 @@ class Meter(_Meter):
         length = sum([len(piece[member]) for piece in pieces])
         setattr(self, kind, getattr(self, kind) + length)
         return length > 0
+
+    def see_dropped(self, event: Event) -> None:
+        """Note what the client sees begin and end."""
+        if isinstance(event, ContentBlockStart):
+            self._open.add(event.index)
+        elif isinstance(event, ContentBlockStop):
+            self._open.discard(event.index)
 
     @staticmethod
     def counts(usage: JSONObject) -> dict[str, int | None]:
