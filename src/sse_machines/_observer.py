@@ -58,6 +58,11 @@ class Observer(Receiver[Any, Any]):
         """Whether another look for frames finds more than the last one: frames, or a fault."""
         return self._reader.has_input
 
+    def feed(self, data: bytes | bytearray | memoryview) -> list[Block]:
+        """Store bytes, and take some of the frames that are complete now, as `blocks` does."""
+        self._reader.feed(data)
+        return self.blocks()
+
     def blocks(self) -> list[Block]:
         """Take some frames, the last one first; none if more input is needed.
 
@@ -90,10 +95,15 @@ class Observer(Receiver[Any, Any]):
             found.append(self._one(None))
         return found
 
-    def take_run(self, blocks: list[Block]) -> list[Event]:
+    def take_run(self, blocks: list[Block], unparsed: list[bytes]) -> list[Event]:
         """Read blocks, the last one first, as long as each only goes on with the one before it.
 
-        What `take` would make of them comes out, for a fraction of the price.
+        Args:
+            blocks: The blocks; those that are read are taken off.
+            unparsed: Where their bytes go.
+
+        Returns:
+            What `take` would make of them, for a fraction of the price.
         """
         run: list[Event] = []
         if self._passed is not None or self._accumulator is not None:
@@ -110,17 +120,21 @@ class Observer(Receiver[Any, Any]):
                 if event is None:
                     break
                 run.append(event)
+                unparsed.append(raw)
         if run:
             del blocks[-len(run) :]
         return run
 
-    def pass_over_named(self, names: frozenset[bytes], blocks: list[Block], raw: list[bytes]) -> None:
+    def pass_over_named(self, names: frozenset[bytes], blocks: list[Block], raw: list[bytes]) -> int:
         """Leave blocks unread, the last one first, whose event names tell enough.
 
         Args:
             names: Those names.
             blocks: The blocks; those that are passed over are taken off.
             raw: Where their bytes go.
+
+        Returns:
+            How many those are.
         """
         passed: Any = None
         taken = 0
@@ -135,32 +149,36 @@ class Observer(Receiver[Any, Any]):
             del blocks[-taken:]
             # Its number counts, should one be needed.
             self._passed = passed
+        return taken
 
-    def pass_over_alike(self, blocks: list[Block], raw: list[bytes]) -> None:
+    def pass_over_alike(self, blocks: list[Block], raw: list[bytes]) -> int:
         """Leave blocks unread, the last one first, that only go on with the one before them.
 
         Args:
             blocks: The blocks; those that are passed over are taken off.
             raw: Where their bytes go.
+
+        Returns:
+            How many those are.
         """
-        around = self._memory.model.around(self._machine.settled)
+        model, settled = self._memory.model, self._machine.settled
+        around = model.edges if model.edges and model.asked is settled else model.around(settled)
         begin, end = around or (b"", b"")
-        first, last = len(begin), -len(end)
-        least, taken = first - last, 0
+        first, taken = len(begin), 0
         block: Any
         for block in reversed(blocks):
             if type(block) is not tuple:
                 break
             unparsed, name, data, _ = block
+            quote = data.find(b'"', first)
             # A piece without a quote, and with no backslash before the quote behind it, is one string.
             alike = (
                 around is not None
-                and not name
+                and quote > first
+                and data[quote:] == end
                 and data.startswith(begin)
-                and data.endswith(end)
-                and len(data) > least
-                and data.find(b'"', first, last) < 0
-                and data[last - 1] != _BACKSLASH
+                and data[quote - 1] != _BACKSLASH
+                and not name
             )
             # An empty piece is no sign that the model goes on, so somebody has to look.
             if not alike and (b'""' in data or not self._repeats(block)):
@@ -169,6 +187,7 @@ class Observer(Receiver[Any, Any]):
             taken += 1
         if taken:
             del blocks[-taken:]
+        return taken
 
     def end(self, *, clean: bool) -> None:
         """Note the end of the input.

@@ -167,7 +167,17 @@ class Relay:
             "_id_seen",
             "_identity",
         ),
-        *("_inserted", "_last_words", "_loads", "_meter", "_number", "_out", "_outcome", "_phase"),
+        *(
+            "_inserted",
+            "_last_words",
+            "_light",
+            "_loads",
+            "_meter",
+            "_number",
+            "_out",
+            "_outcome",
+            "_phase",
+        ),
         *("_protocol", "_unsent", "_upstream"),
     )
 
@@ -187,6 +197,7 @@ class Relay:
             raise LocalProtocolError(f"nothing ends an answer whose protocol is {protocol.name}")
         self._protocol = protocol
         self._config = config
+        self._light = config.observe == "light"
         self._identity = identity
         self._loads = loads
         self._clocks = Clocks(config.stall, now)
@@ -210,12 +221,13 @@ class Relay:
             data: The next bytes of the body, decompressed, in any cut.
             now: The time.
         """
-        self._clocks.advance(now)
+        clocks = self._clocks
+        clocks.advance(now)
         if data and self._phase in _READING:
             self._bytes_in += len(data)
-            self._clocks.byte()
-            self._upstream.receive_data(data)
-            self._read()
+            if clocks.hears_bytes:
+                clocks.byte()
+            self._read(data)
         return self._put_out()
 
     def receive_eof(self, now: float) -> Output:
@@ -348,7 +360,7 @@ class Relay:
     @property
     def counters(self) -> Counters:
         """How much has passed. With these an answer can be billed that was cut before its usage."""
-        meter, counted = self._meter, self._config.observe == "full"
+        meter, counted = self._meter, not self._light
         return Counters(
             events=self._number,
             bytes_in=self._bytes_in,
@@ -408,16 +420,18 @@ class Relay:
 
     # What comes in.
 
-    def _read(self) -> None:
-        """Forward what is complete of the bytes that came."""
+    def _read(self, data: bytes | bytearray | memoryview) -> None:
+        """Forward what is complete now that bytes came."""
         upstream = self._upstream
         try:
-            blocks = upstream.blocks()
+            blocks = upstream.feed(data)
             while blocks:
                 if self._cr:
                     self._join_crlf(blocks)
                 self._inserted = False
-                if self._freely:
+                if self._freely and self._light:
+                    self._pass_over(blocks)
+                elif self._freely:
                     self._take_run(blocks)
                 if blocks:
                     self._take_all(blocks)
@@ -460,34 +474,31 @@ class Relay:
                 self._end_by(block, found, blocks)
                 return
             self._cr = self._cr and type(block) is not tuple
-            if self._freely and blocks:
+            if self._freely and self._light:
+                self._pass_over(blocks)
+            elif self._freely:
                 self._take_run(blocks)
         if went_on:
             self._clocks.progress()
 
     def _take_run(self, blocks: list[Block]) -> None:
         """Forward the blocks that only go on with the one before them."""
-        if self._config.observe == "light":
-            self._pass_over(blocks)
-            return
         upstream = self._upstream
-        run = upstream.take_run(blocks)
+        run = upstream.take_run(blocks, self._out)
         if run:
             self._cr = False
             self._events += run
-            self._out += [event.raw or b"" for event in run]
             self._number += len(run)
             if self._meter.take_run(run, upstream.memory):
                 self._clocks.progress()
 
     def _pass_over(self, blocks: list[Block]) -> None:
         """Forward the blocks that need not be read to know what they are."""
-        before, unread = len(blocks), self._meter.unread
+        unread = self._meter.unread
         if unread:
-            self._upstream.pass_over_named(unread, blocks, self._out)
+            passed = self._upstream.pass_over_named(unread, blocks, self._out)
         else:
-            self._upstream.pass_over_alike(blocks, self._out)
-        passed = before - len(blocks)
+            passed = self._upstream.pass_over_alike(blocks, self._out)
         if passed:
             self._cr = False
             self._number += passed
@@ -501,7 +512,7 @@ class Relay:
             The most that its events show.
         """
         events = found if isinstance(found, list) else [] if found is None else [found]
-        if self._config.observe == "light":
+        if self._light:
             # Who has not read everything cannot judge.
             self._events += [event for event in events if type(event) is not Violation]
         else:

@@ -14,6 +14,7 @@ class Clocks:
     """Knows when something is due.
 
     Attributes:
+        hears_bytes: Whether any clock has to be told of bytes.
         now: The latest time that was told.
         progress_at: When there was progress last; None while there was none.
         output_at: When output came first; None while it has not.
@@ -21,11 +22,13 @@ class Clocks:
     """
 
     __slots__ = (
-        *("_limits", "_paused_at", "_running", "now", "output_at", "progress_at", "written_at"),
+        *("_limits", "_paused_at", "_running", "hears_bytes", "now", "output_at", "progress_at"),
+        "written_at",
     )
 
     def __init__(self, stall: Stall | None, now: float) -> None:
         self._limits: tuple[tuple[StallKind, float], ...] = () if stall is None else stall.limits
+        self.hears_bytes = any(kind in _FED_BY_BYTES for kind, _ in self._limits)
         self.now = self.written_at = now
         self.output_at: float | None = None
         self.progress_at: float | None = None
@@ -101,4 +104,5 @@ class Clocks:
         )
 
 
+_FED_BY_BYTES = ("first_byte", "idle_bytes")
 _OF_AN_ATTEMPT: tuple[StallKind, ...] = tuple(kind for kind in STALL_KINDS if kind != "total")

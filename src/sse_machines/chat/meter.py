@@ -61,7 +61,10 @@ class Meter(_Meter):
             return super().take_run(run, memory)
         chunks: Any = run
         length = sum([len(chunk.choices[0]["delta"][member]) for chunk in chunks])
-        setattr(self, kind, getattr(self, kind) + length)
+        if kind == "text":
+            self.text += length
+        else:
+            self.reasoning += length
         if length:
             self._told = self.usage_final = False
         return length > 0
