@@ -633,16 +633,13 @@ def lacks_nothing(protocol: Protocol[Any, Any], frames: Sequence[Frame]) -> bool
 
 
 def open_blocks(payloads: Sequence[Any]) -> set[Any]:
-    """The blocks that were begun and not stopped; one whose number was used before is no beginning."""
-    used, begun = set[Any](), set[Any]()
+    """The blocks of which a client saw the beginning and no end."""
+    begun = set[Any]()
     for payload in payloads:
-        kind, index = payload.get("type"), payload.get("index")
-        if kind == "content_block_start" and index not in used:
-            begun.add(index)
-        elif kind == "content_block_stop":
-            begun.discard(index)
-        if kind in ("content_block_start", "content_block_delta"):
-            used.add(index)
+        if payload.get("type") == "content_block_start":
+            begun.add(payload.get("index"))
+        elif payload.get("type") == "content_block_stop":
+            begun.discard(payload.get("index"))
     return begun
 
 
