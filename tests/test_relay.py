@@ -957,3 +957,17 @@ class TestLight:
         recording = drive(relay(RESPONSES, observe="light"), [Arrive(0, stream), Fail(1)])
         assert last_payload(recording.data)["sequence_number"] == 10
         assert not recording.told(Violation)
+
+    def test_what_is_read_does_not_depend_on_cuts(self) -> None:
+        place = {"item_id": "m", "output_index": 0, "content_index": 0}
+        delta = responses.event("response.output_text.delta", **place, delta="a")
+        begin = responses.numbered(responses.lifecycle("created"), *[delta] * 3)
+        # The last one has no number, and one is no event that can be passed over.
+        stream = begin + delta + b": c\n" + delta.replace(b"\ndata", b"\n: c\ndata") + delta
+        told = set[bytes]()
+        for cut in range(0, len(stream), 3):
+            machine = relay(RESPONSES, observe="light")
+            machine.receive_data(stream[:cut], 0.0)
+            machine.receive_data(stream[cut:], 0.0)
+            told.add(machine.fail(None, 0.0).data)
+        assert len(told) == 1

@@ -30,7 +30,7 @@ class Observer(Receiver[Any, Any]):
         self.full = False
         """Whether the answer outgrew the limit; what is kept of it grows no more."""
         # The last block that was passed over, while nothing was made of it.
-        self._passed: PlainBlock | None = None
+        self._passed: Block | None = None
 
     @property
     def started(self) -> bool:
@@ -139,8 +139,12 @@ class Observer(Receiver[Any, Any]):
         passed: Any = None
         taken = 0
         for block in reversed(blocks):
+            if type(block) is not tuple:
+                # One that was cut is passed over as well: what is read must not depend on cuts.
+                if not _is_named(block, names):
+                    break
             # An event without data is none.
-            if type(block) is not tuple or block[1] not in names or not block[2]:
+            elif block[1] not in names or not block[2]:
                 break
             raw.append(block[0])
             passed = block
@@ -253,6 +257,12 @@ class Observer(Receiver[Any, Any]):
         if type(error) is RemoteProtocolError:
             raise error
         super()._fail(error)
+
+
+def _is_named(block: Any, names: frozenset[bytes]) -> bool:
+    """Whether a frame is an event of one of some names, and nothing else."""
+    plain = block.id is None and block.retry is None and not block.comments
+    return plain and bool(block.data) and (block.event or "").encode() in names
 
 
 def _dropped(error: RemoteProtocolError) -> Violation:
