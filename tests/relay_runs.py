@@ -61,6 +61,7 @@ CHAT_PLOTS: dict[str, tuple[bytes, ...]] = {
     "no done": (chat.role(), chat.text("a"), chat.text("b"), chat.finish(), chat.USAGE),
     "half": (chat.role(), chat.role(1), chat.text("a"), chat.text("b", 1), chat.finish()),
     "cut": (chat.role(), chat.text("a"), chat.text("b")),
+    "usage amid": (chat.role(), *map(chat.text, "abc"), chat.USAGE, *map(chat.text, "def")),
     "done early": (chat.role(), chat.text("a"), chat.DONE),
     "error": (chat.role(), chat.text("a"), chat.ERROR, chat.DONE),
     "error first": (chat.ERROR,),
@@ -172,6 +173,7 @@ SOUND = (
     "failed",
     "cut",
     "no done",
+    "usage amid",
     "no stop",
 )
 ENDS = {
@@ -220,6 +222,7 @@ class Turn:
     now: float
     output: Output
     phase: Phase
+    progress_at: float | None
 
 
 @attrs.define
@@ -282,7 +285,8 @@ def make(played: Played, call: Call, between: Between | None) -> None:
     assert output.deadline is None or output.deadline > played.now
     if turns and turns[-1].output.finished:
         assert output == Output(b"", [], None, close_upstream=True, finished=True)
-    turns.append(Turn(call, played.now, output, relay.phase))
+    progress_at = relay.counters.last_progress_at
+    turns.append(Turn(call, played.now, output, relay.phase, progress_at))
 
 
 _CALLS: dict[str, Callable[[Relay, float, Call], Output]] = {
@@ -427,7 +431,8 @@ def attempts(draw: st.DrawFn, name: str, *, fine: bool, leaves: bool = True) -> 
     else:
         stream = draw(streams(name, draw(scripts(name))))
     if draw(st.integers(0, 3)) == 3:
-        stream = stream[: draw(st.integers(0, len(stream)))]
+        whole = len(stream.rstrip(b"\r\n"))
+        stream = stream[: draw(st.just(whole) | st.integers(0, len(stream)))]
     # A keep-alive may come before anything else does.
     calls = list(draw(st.sampled_from([(), (), (Call("tick", 11.0),)])))
     for chunk in draw(cuts(stream, fine=fine)):
@@ -500,6 +505,8 @@ class Witness:
         left: Whether the client is gone.
         replaced: Whether its own error came while all was held back.
         refused: Whether the relay took it for no event stream.
+        went_on: Whether the relay saw progress in the last call.
+        could_go_on: Whether there was anything in it that can be progress.
     """
 
     def __init__(self, case: Case) -> None:
@@ -508,6 +515,8 @@ class Witness:
         self._parts: list[bytes] = []
         self.end: Frame | None = None
         self.left = self.refused = self.replaced = self._done_with = False
+        self.went_on = self.could_go_on = False
+        self._progress_at: float | None = None
         self.frames: list[Frame] = []
         self._before: tuple[bytes, bool, bool] = (b"", True, False)
 
@@ -526,9 +535,15 @@ class Witness:
         self.refused = self.refused or "not_sse" in causes
         self.replaced = self.replaced or "upstream" in causes
         self.left = self.left or turn.call.do == "leave"
+        known = len(self.frames)
         if turn.call.do == "data" and not self._done_with:
             self._feed(turn.call.data)
         self._done_with = turn.output.close_upstream
+        self.went_on = turn.progress_at != self._progress_at
+        self._progress_at = turn.progress_at
+        self.could_go_on = any(map(can_go_on, self.frames[known:]))
+        # The end may bring the last event; another attempt does not forget when the last one went on.
+        self.could_go_on = self.could_go_on or turn.call.do in ("eof", "again")
 
     def _feed(self, data: bytes) -> None:
         self.reader.feed(data)
@@ -584,6 +599,13 @@ def joined(data: bytes) -> bytes:
     return data.replace(b"\r\n", b"\r")
 
 
+def can_go_on(frame: Frame) -> bool:
+    """Whether a frame is more than a sign of life."""
+    payload = payload_of(frame)
+    kind = payload.get("type") if isinstance(payload, dict) else None
+    return bool(frame.data) and kind not in ("ping", "keepalive")
+
+
 def frames_of(data: bytes) -> list[Frame]:
     """The whole frames of bytes."""
     reader = FrameReader(max_event_size=None)
@@ -604,7 +626,12 @@ def comparable(event: Any) -> Any:
 
 def comparable_turns(played: Played) -> list[Any]:
     return [
-        (turn.now, turn.phase, turn.output._replace(events=[*map(comparable, turn.output.events)]))
+        (
+            turn.now,
+            turn.phase,
+            turn.progress_at,
+            turn.output._replace(events=[*map(comparable, turn.output.events)]),
+        )
         for turn in played.turns
     ]
 

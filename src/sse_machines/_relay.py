@@ -466,6 +466,7 @@ class Relay:
                 self._number += 1
                 if shows != TERMINAL:
                     self._out.append(block[0])
+                self._comment_dropped = False
             went_on = went_on or shows > LIFE
             if meter.usage is not usage:
                 events.append(UsageChanged(usage=meter.reading()))
@@ -486,7 +487,7 @@ class Relay:
         upstream = self._upstream
         run = upstream.take_run(blocks, self._out)
         if run:
-            self._cr = False
+            self._cr = self._comment_dropped = False
             self._events += run
             self._number += len(run)
             if self._meter.take_run(run, upstream.memory):
@@ -500,7 +501,8 @@ class Relay:
         else:
             passed = self._upstream.pass_over_alike(blocks, self._out)
         if passed:
-            self._cr = False
+            self._cr = self._out[-1].endswith(b"\r")
+            self._comment_dropped = False
             self._number += passed
             self._meter.pass_over()
             self._clocks.progress()
