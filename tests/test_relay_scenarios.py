@@ -16,7 +16,7 @@ import pytest
 
 from sse_machines import CHAT, MESSAGES, RESPONSES, Comment, Outcome, Result, collect
 from sse_machines._protocol import Protocol
-from sse_machines._relay import Output, Phase, Relay
+from sse_machines._relay import Output, Relay
 from sse_machines._relay_config import KeepAlive, RelayConfig, Stall
 from sse_machines._relay_events import (
     Closed,
@@ -28,6 +28,7 @@ from sse_machines._relay_events import (
     Synthesized,
     TailDropped,
 )
+from sse_machines._relay_tables import Phase
 from sse_machines.testing import Arrive, Break, End, Leave, Recording, Step, Write, drive
 
 DATA = Path(__file__).parent / "data"

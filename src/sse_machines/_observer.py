@@ -8,7 +8,7 @@ block that is too large, are errors. This module deliberately knows no clock and
 from __future__ import annotations
 
 import contextlib
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from ._errors import AnswerTooLarge, FrameTooLarge, NotAnEventStream, RemoteProtocolError
 from ._frames import Frame, PlainBlock
@@ -35,7 +35,7 @@ class Observer(Receiver[Any, Any]):
     @property
     def started(self) -> bool:
         """Whether anything moved the stream from where it begins."""
-        return self.state is not self._protocol.tables[0].first.state
+        return not self._at_its_beginning
 
     @property
     def complete(self) -> bool:
@@ -214,11 +214,8 @@ class Observer(Receiver[Any, Any]):
         passed, self._passed = self._passed, None
         if passed is None or self._protocol.skipped is None:
             return
-        found: Any = type(self)(self._protocol).take(passed)
-        events: list[Any] = found if type(found) is list else [found]
-        for event in events:
-            about: Any = event.event if type(event) is Violation else event
-            self._skip(about)
+        for event in map(about, events_of(type(self)(self._protocol).take(passed))):
+            self._skip(cast("Event", event))
 
     def _repeats(self, block: PlainBlock) -> bool:
         """Whether a block only goes on with the one before it."""
@@ -257,6 +254,16 @@ class Observer(Receiver[Any, Any]):
         if type(error) is RemoteProtocolError:
             raise error
         super()._fail(error)
+
+
+def events_of(found: Event | list[Event] | None) -> list[Event]:
+    """What `Observer.take` has found, as a list."""
+    return found if isinstance(found, list) else [] if found is None else [found]
+
+
+def about(event: Event) -> Event | None:
+    """The event that stands in a violation, if it is one; else the event itself."""
+    return event.event if isinstance(event, Violation) else event
 
 
 def _is_named(block: Any, names: frozenset[bytes]) -> bool:

@@ -11,8 +11,6 @@ what the tables say against one is reported, and the event forwarded all the sam
 from __future__ import annotations
 
 import copy
-import enum
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from typing_extensions import Self
@@ -21,7 +19,7 @@ from ._accumulator import Accumulator
 from ._errors import FrameTooLarge, LocalProtocolError, NotAnEventStream, RemoteProtocolError
 from ._frames import BOM, Frame, encode_frame
 from ._meter import LIFE, OUTPUT, PROGRESS, TERMINAL, Identity, Meter, Usage, take_life
-from ._observer import Block, Observer
+from ._observer import Block, Observer, about, events_of
 from ._payload import Loads, dumps
 from ._protocol import (
     DONE_MARK,
@@ -51,6 +49,18 @@ from ._relay_events import (
     Terminal,
     UsageChanged,
 )
+from ._relay_tables import (
+    ANSWERS,
+    BREAKS,
+    CLOSED,
+    DRAINING,
+    FAILED,
+    FORWARDING,
+    HOLDING,
+    OUTCOMES,
+    PHASES,
+    Phase,
+)
 from ._sender import Sender, whole
 
 _DEFAULT_CONFIG = RelayConfig()
@@ -58,52 +68,7 @@ _DEFAULT_CONFIG = RelayConfig()
 _output = tuple.__new__
 
 
-class Phase(enum.Enum):
-    """What a relay is doing."""
-
-    HOLDING = enum.auto()
-    """It holds back what comes until there is output; another attempt is possible."""
-    FORWARDING = enum.auto()
-    """What comes goes out."""
-    FAILED = enum.auto()
-    """The attempt failed while it held everything back: `Relay.new_attempt` or `Relay.fail`."""
-    DRAINING = enum.auto()
-    """The client is gone; the upstream is read to learn what the answer costs."""
-    CLOSED = enum.auto()
-    """It is over."""
-
-
-HOLDING, FORWARDING, FAILED, DRAINING, CLOSED = Phase
-
-PHASES: Mapping[Phase, Mapping[str, Phase]] = {
-    HOLDING: {
-        "output": FORWARDING,
-        "failure": FAILED,
-        "new attempt": HOLDING,
-        "client gone": CLOSED,
-        "client gone, drain": DRAINING,
-        "end": CLOSED,
-    },
-    FORWARDING: {
-        "output": FORWARDING,
-        "failure": CLOSED,
-        "client gone": CLOSED,
-        "client gone, drain": DRAINING,
-        "end": CLOSED,
-    },
-    FAILED: {
-        "new attempt": HOLDING,
-        "client gone": CLOSED,
-        "client gone, drain": CLOSED,
-        "end": CLOSED,
-    },
-    DRAINING: {"output": DRAINING, "failure": CLOSED, "end": CLOSED},
-    CLOSED: {},
-}
-"""What can happen in each phase, and where it leads. What is not there changes nothing."""
-
 _READING = (HOLDING, FORWARDING, DRAINING)
-_WRITING = (HOLDING, FORWARDING)
 
 
 class Output(NamedTuple):
@@ -156,29 +121,9 @@ class Relay:
 
     __slots__ = (
         *("_bytes_in", "_bytes_out", "_clocks", "_comment_dropped", "_config", "_cr", "_drain_size"),
-        *(
-            "_drain_until",
-            "_events",
-            "_failure",
-            "_freely",
-            "_full",
-            "_held",
-            "_held_size",
-            "_id_seen",
-            "_identity",
-        ),
-        *(
-            "_inserted",
-            "_last_words",
-            "_light",
-            "_loads",
-            "_meter",
-            "_number",
-            "_out",
-            "_outcome",
-            "_phase",
-        ),
-        *("_protocol", "_unsent", "_upstream"),
+        *("_drain_until", "_events", "_failure", "_freely", "_full", "_held", "_held_size", "_id_seen"),
+        *("_identity", "_inserted", "_last_words", "_light", "_loads", "_meter", "_number", "_out"),
+        *("_outcome", "_phase", "_protocol", "_unsent", "_upstream"),
     )
 
     def __init__(
@@ -387,8 +332,7 @@ class Relay:
 
     def _begin(self) -> None:
         """Stand before the first byte of an upstream."""
-        config = self._config
-        self._upstream = self._observer(accumulate=config.accumulate)
+        self._upstream = self._observer()
         self._meter: Meter = self._protocol.meter()
         self._number = 0
         # Whether the last frame ended in a CR, and whether the LF that may follow has lost its place.
@@ -400,9 +344,11 @@ class Relay:
         self._failure: FailedBeforeOutput | None = None
         self._last_words = b""
 
-    def _observer(self, *, accumulate: bool) -> Observer:
-        limits, loads = self._config.limits, self._loads
-        return Observer(self._protocol, limits=limits, loads=loads, accumulate=accumulate)
+    def _observer(self) -> Observer:
+        config = self._config
+        return Observer(
+            self._protocol, limits=config.limits, loads=self._loads, accumulate=config.accumulate
+        )
 
     def _go(self, symbol: str) -> None:
         self._phase = PHASES[self._phase].get(symbol, self._phase)
@@ -415,7 +361,7 @@ class Relay:
         self._outcome = outcome
         self._held = []
         if self._config.accumulate:
-            self._upstream.accumulator.end(_OUTCOMES_OF_ANSWERS.get(outcome, Outcome.TRUNCATED))
+            self._upstream.accumulator.end(ANSWERS.get(outcome, Outcome.TRUNCATED))
         self._events.append(Closed(outcome=outcome))
 
     # What comes in.
@@ -426,15 +372,7 @@ class Relay:
         try:
             blocks = upstream.feed(data)
             while blocks:
-                if self._cr:
-                    self._join_crlf(blocks)
-                self._inserted = False
-                if self._freely and self._light:
-                    self._pass_over(blocks)
-                elif self._freely:
-                    self._take_run(blocks)
-                if blocks:
-                    self._take_all(blocks)
+                self._take_all(blocks)
                 more = upstream.has_input and self._phase in _READING
                 blocks = upstream.blocks() if more else []
         except NotAnEventStream as error:
@@ -449,38 +387,40 @@ class Relay:
 
     def _take_all(self, blocks: list[Block]) -> None:
         """Take blocks, the last one first, up to the one that ends the answer."""
-        meter, upstream, events = self._meter, self._upstream, self._events
-        handlers, went_on = meter.handlers, False
-        block: Any = None
+        if self._cr:
+            self._join_crlf(blocks)
+        self._inserted = False
         while blocks:
-            block = blocks.pop()
-            usage = meter.usage
-            found = upstream.take(block)
-            handler = handlers.get(type(found))
-            # Nearly always it is one event that is legal; everything else is looked at more closely.
-            if handler is None or type(block) is not tuple or not self._freely:
-                shows = self._look_at(block, found)
-            else:
-                shows = handler(meter, found)
-                events.append(found)  # type: ignore[arg-type]
-                self._number += 1
-                if shows != TERMINAL:
-                    self._out.append(block[0])
-                self._comment_dropped = False
-            went_on = went_on or shows > LIFE
-            if meter.usage is not usage:
-                events.append(UsageChanged(usage=meter.reading()))
-            if shows == TERMINAL:
-                self._clocks.progress()
-                self._end_by(block, found, blocks)
-                return
-            self._cr = self._cr and type(block) is not tuple
             if self._freely and self._light:
                 self._pass_over(blocks)
             elif self._freely:
                 self._take_run(blocks)
-        if went_on:
+            if blocks:
+                self._take(blocks)
+
+    def _take(self, blocks: list[Block]) -> None:
+        """Take the last block; all of them if it ends the answer."""
+        meter, block = self._meter, blocks.pop()
+        usage = meter.usage
+        found: Any = self._upstream.take(block)
+        handler = meter.handlers.get(type(found))
+        # Nearly always it is one event that is legal; everything else is looked at more closely.
+        if handler is None or type(block) is not tuple or not self._freely:
+            shows = self._look_at(block, events_of(found))
+        else:
+            shows = handler(meter, found)
+            self._events.append(found)
+            self._number += 1
+            if shows != TERMINAL:
+                self._out.append(block[0])
+            self._cr = self._comment_dropped = False
+        if shows > LIFE:
             self._clocks.progress()
+        if meter.usage is not usage:
+            self._events.append(UsageChanged(usage=meter.reading()))
+        if shows == TERMINAL:
+            self._end_by(block, about(events_of(found)[-1]), blocks)
+            blocks.clear()
 
     def _take_run(self, blocks: list[Block]) -> None:
         """Forward the blocks that only go on with the one before them."""
@@ -507,13 +447,12 @@ class Relay:
             self._meter.pass_over()
             self._clocks.progress()
 
-    def _look_at(self, block: Block, found: Event | list[Event] | None) -> int:
+    def _look_at(self, block: Block, events: list[Event]) -> int:
         """Decide about a block; forward it unless it ends the answer.
 
         Returns:
             The most that its events show.
         """
-        events = found if isinstance(found, list) else [] if found is None else [found]
         if self._light:
             # Who has not read everything cannot judge.
             self._events += [event for event in events if type(event) is not Violation]
@@ -539,22 +478,21 @@ class Relay:
         """What an event shows, also if it was kept out of the state."""
         if not isinstance(event, Violation):
             return self._meter.take(event)
-        about = event.event
-        if not event.dropped or about is None:
+        dropped = event.event
+        if not event.dropped or dropped is None:
             return LIFE
-        if type(about) in self._meter.terminals:
+        if type(dropped) in self._meter.terminals:
             return TERMINAL
-        self._meter.see_dropped(about)
-        alive = self._meter.handlers.get(type(about)) is not take_life
-        return PROGRESS if alive and isinstance(about, WireEvent) else LIFE
+        self._meter.see_dropped(dropped)
+        alive = self._meter.handlers.get(type(dropped)) is not take_life
+        return PROGRESS if alive and isinstance(dropped, WireEvent) else LIFE
 
     def _reason_to_drop(self, block: Block, events: list[Event]) -> str:
         """Why a block is not forwarded; empty if it is."""
-        for event in events:
-            about = event.event if isinstance(event, Violation) else event
-            if type(about) is Done:
+        for event in map(about, events):
+            if type(event) is Done:
                 return "stray_done"
-            if self._config.suppress_usage and about and self._meter.is_only_usage(about):
+            if self._config.suppress_usage and event and self._meter.is_only_usage(event):
                 return "usage_suppressed"
         if not isinstance(block, Frame) or block.data is not None:
             return ""
@@ -616,11 +554,9 @@ class Relay:
 
     # How an answer ends.
 
-    def _end_by(self, block: Block, found: Event | list[Event] | None, behind: list[Block]) -> None:
+    def _end_by(self, block: Block, event: Any, behind: list[Block]) -> None:
         """End with the event that ends the answer."""
-        event: Any = found[-1] if isinstance(found, list) else found
-        event = event.event if isinstance(event, Violation) else event
-        outcome = _OUTCOMES.get(self._upstream.outcome, RelayOutcome.TRUNCATED)
+        outcome = OUTCOMES.get(self._upstream.outcome, RelayOutcome.TRUNCATED)
         failed = outcome is RelayOutcome.FAILED_UPSTREAM
         self._events.append(Terminal(kind=event.type))
         if failed and self._phase is HOLDING:
@@ -642,12 +578,10 @@ class Relay:
         size, codes = len(self._upstream.tail), set[str]()
         for block in reversed(behind):
             size += len(block[0].strip(b"\r\n"))
-            found = self._upstream.take(block)
-            for event in found if isinstance(found, list) else [found]:
-                about = event.event if isinstance(event, Violation) else event
-                if type(about) in self._meter.terminals:
+            for event in map(about, events_of(self._upstream.take(block))):
+                if type(event) in self._meter.terminals:
                     codes.add("double_terminal")
-                elif type(about) is Done:
+                elif type(event) is Done:
                     codes.add("stray_done")
         if size:
             self._events.append(Diagnostic(code="after_terminal", size=size))
@@ -673,7 +607,7 @@ class Relay:
             return False
         terminal = type(self._upstream.event_at_the_end()) in self._meter.terminals
         if terminal and clean and self._config.eof_tail == "accept":
-            self._take_all([Frame.parse(whole(tail))])
+            self._take([Frame.parse(whole(tail))])
             return True
         self._events.append(TailDropped(size=len(tail), looks_terminal=terminal))
         return False
@@ -752,7 +686,7 @@ class Relay:
 
     def _stand_behind(self, held: list[bytes]) -> None:
         """Stand where the client will stand, and not where a failed upstream stood."""
-        upstream = self._observer(accumulate=self._config.accumulate)
+        upstream = self._observer()
         upstream.receive_data(b"".join(held))
         while blocks := upstream.blocks():
             while blocks:
@@ -836,7 +770,6 @@ class Relay:
 
     def _drain_on(self) -> float | None:
         """Go on without a client for as long as may be."""
-        self._out.clear()
         if self._clocks.now < self._drain_until:
             return self._drain_until
         self._close("end", RelayOutcome.CANCELLED)
@@ -869,48 +802,3 @@ class Relay:
             self._clocks.mute(kind)
         else:
             self._break_off("stalled")
-
-
-class _Break(NamedTuple):
-    """What becomes of an answer that breaks off.
-
-    Attributes:
-        outcome: How it ended.
-        text: Which text of `ErrorTexts` the client is told.
-        retryable: Whether another attempt can be expected to go better, where the upstream did not say.
-    """
-
-    outcome: RelayOutcome
-    text: str
-    retryable: bool
-
-
-BREAKS: Mapping[Cause, _Break] = {
-    "eof": _Break(RelayOutcome.TRUNCATED, "interrupted", retryable=True),
-    "transport": _Break(RelayOutcome.ABORTED, "interrupted", retryable=True),
-    "stalled": _Break(RelayOutcome.STALLED, "stalled", retryable=True),
-    # The same request will get the same answer.
-    "limit": _Break(RelayOutcome.LIMIT, "too_large", retryable=False),
-    "not_sse": _Break(RelayOutcome.NOT_SSE, "not_an_event_stream", retryable=True),
-    "upstream": _Break(RelayOutcome.FAILED_UPSTREAM, "interrupted", retryable=True),
-    "caller": _Break(RelayOutcome.FAILED_GATEWAY, "interrupted", retryable=True),
-}
-"""Why an answer can break off, and what becomes of it then."""
-
-_OUTCOMES: Mapping[Outcome, RelayOutcome] = {
-    Outcome.COMPLETED: RelayOutcome.COMPLETED,
-    Outcome.INCOMPLETE: RelayOutcome.INCOMPLETE,
-    Outcome.FAILED: RelayOutcome.FAILED_UPSTREAM,
-    Outcome.CANCELLED: RelayOutcome.CANCELLED,
-}
-"""How an answer ended that came to its own end."""
-
-_OUTCOMES_OF_ANSWERS: Mapping[RelayOutcome, Outcome] = {
-    RelayOutcome.COMPLETED_REPAIRED: Outcome.COMPLETED_NO_DONE,
-    RelayOutcome.FAILED_GATEWAY: Outcome.FAILED,
-    RelayOutcome.STALLED: Outcome.STALLED,
-    RelayOutcome.LIMIT: Outcome.LIMIT,
-    RelayOutcome.CANCELLED: Outcome.CANCELLED,
-    RelayOutcome.NOT_SSE: Outcome.NOT_SSE,
-}
-"""What an accumulator is told of an end that no event told it; all others are cuts."""

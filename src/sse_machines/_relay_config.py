@@ -12,10 +12,9 @@ import attrs
 from typing_extensions import Self
 
 from ._errors import LocalProtocolError
-from ._frames import encode_frame
 from ._receiver import Limits
 from ._relay_events import STALL_KINDS, StallKind
-from ._sender import INTERRUPTED
+from ._sender import INTERRUPTED, comment_frame
 
 _KIB = 1024
 _HOPBASE_STALL = (90, 150)
@@ -73,9 +72,7 @@ class KeepAlive:
     """The comment without a blank line."""
 
     def __attrs_post_init__(self) -> None:
-        if "\0" in self.text:
-            raise LocalProtocolError("a comment must be text without NUL", code="bad_field")
-        frame = encode_frame(comment=" " + self.text)
+        frame = comment_frame(self.text)
         object.__setattr__(self, "frame", frame)
         object.__setattr__(self, "line", frame[:-1])
 

@@ -140,7 +140,7 @@ class Sender(Stream[E]):
         Raises:
             LocalProtocolError: The text does not fit on a line, or has no UTF-8 form.
         """
-        frame = encode_frame(comment=" " + _line("comment", text))
+        frame = comment_frame(text)
         self._begun = True
         return frame
 
@@ -316,6 +316,15 @@ class Sender(Stream[E]):
             event=event,
         )
         return error_of(found, self._protocol.name, LocalProtocolError)
+
+
+def comment_frame(text: str) -> bytes:
+    """A comment and a blank line.
+
+    Raises:
+        LocalProtocolError: The text does not fit on a line, or has no UTF-8 form.
+    """
+    return encode_frame(comment=" " + _line("comment", text))
 
 
 def _line(name: str, text: Any) -> str:

@@ -83,6 +83,10 @@ class Stream(Generic[E_co]):
             yield from getattr(base, "__slots__", ())
 
     @property
+    def _at_its_beginning(self) -> bool:
+        return self.state is self._protocol.tables[0].first.state
+
+    @property
     def _table(self) -> str:
         return self._protocol.tables[0].name
 
@@ -114,7 +118,7 @@ class Stream(Generic[E_co]):
 
     def _foreign(self, event: Event) -> Violation | None:
         """What is wrong with an event that begins a stream, and that only another protocol has."""
-        if type(event) is not Unknown or self.state is not self._protocol.tables[0].first.state:
+        if type(event) is not Unknown or not self._at_its_beginning:
             return None
         other = recognise(event.payload, event.name)
         if other is None or other is self._protocol:

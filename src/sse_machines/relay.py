@@ -1,7 +1,7 @@
 """The gateway's machine: `Relay`, what it can be told, and what it tells."""
 
 from ._meter import Identity, Usage
-from ._relay import PHASES, Output, Phase, Relay
+from ._relay import Output, Relay
 from ._relay_config import Drain, ErrorTexts, Hold, KeepAlive, RelayConfig, Stall
 from ._relay_events import (
     Closed,
@@ -18,6 +18,7 @@ from ._relay_events import (
     Terminal,
     UsageChanged,
 )
+from ._relay_tables import PHASES, Phase
 
 __all__ = [
     "PHASES",

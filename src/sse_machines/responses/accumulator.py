@@ -172,14 +172,14 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
 }
 """What an item of a server's tool is called with, as far as it comes in pieces."""
 
-_LIFECYCLE = tuple(cls for cls in (*PUBLISHED, *UNPUBLISHED) if issubclass(cls, LifecycleEvent))
+LIFECYCLE = tuple(cls for cls in (*PUBLISHED, *UNPUBLISHED) if issubclass(cls, LifecycleEvent))
 _STATUS = tuple(
     cls
     for cls in PUBLISHED
     # A listing of tools has no status to set.
     if issubclass(cls, StatusEvent) and not cls.type.startswith("response.mcp_list_tools.")
 )
-_OUTCOMES: dict[type, Outcome] = {
+OUTCOMES: dict[type, Outcome] = {
     Completed: Outcome.COMPLETED,
     Done: Outcome.COMPLETED,
     Incomplete: Outcome.INCOMPLETE,
@@ -482,7 +482,7 @@ class Accumulator(_Accumulator):
         items = [item for item in output if type(item) is dict] if type(output) is list else []
         for index, item in enumerate(items):
             self._item(index, item)
-        outcome = _OUTCOMES.get(type(event))
+        outcome = OUTCOMES.get(type(event))
         if outcome is None:
             return
         if items:
@@ -579,7 +579,7 @@ class Accumulator(_Accumulator):
         self.outcome = Outcome.FAILED
 
     _handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]] = {
-        **dict.fromkeys(_LIFECYCLE, _take_lifecycle),
+        **dict.fromkeys(LIFECYCLE, _take_lifecycle),
         **dict.fromkeys(_STATUS, _take_status),
         **dict.fromkeys(GROWS, _take_piece),
         **dict.fromkeys(REPLACES, _take_whole),

@@ -26,17 +26,10 @@ from .._meter import (
 )
 from .._payload import PayloadError, dumps, loads
 from .._protocol import Comment, Done as DoneMark, JSONObject, Unknown
-from .accumulator import ARGUMENTS, GROWS, REPLACES, Place, called_with
+from .accumulator import ARGUMENTS, GROWS, LIFECYCLE, OUTCOMES, REPLACES, Place, called_with
 from .events import (
-    PUBLISHED,
-    UNPUBLISHED,
-    Cancelled,
-    Completed,
     Created,
-    Done,
     Error,
-    Failed,
-    Incomplete,
     InProgress,
     Keepalive,
     OutputItemAdded,
@@ -50,8 +43,6 @@ from .writing import Answer
 _TEXT, _REASONING, _ARGUMENTS = "text", "reasoning", "arguments"
 _KINDS = {"message": _TEXT, "reasoning": _REASONING}
 """What the text of an item is; that of all others is what a tool is called with."""
-_ENDS = (Completed, Done, Incomplete, Failed, Cancelled)
-_LIFECYCLE = tuple(cls for cls in (*PUBLISHED, *UNPUBLISHED) if issubclass(cls, LifecycleEvent))
 _PIECES: tuple[Any, ...] = tuple(GROWS)
 _EMPTY = tuple(_KINDS)
 """Items that are nothing until there is text in them."""
@@ -144,7 +135,7 @@ class Meter(_Meter):
     __slots__ = ("_done", "_room", "open")
 
     retryable: ClassVar[Mapping[str | int, bool]] = RETRYABLE
-    terminals: ClassVar[frozenset[type]] = frozenset((*_ENDS, Error))
+    terminals: ClassVar[frozenset[type]] = frozenset((*OUTCOMES, Error))
     unread: ClassVar[frozenset[bytes]] = frozenset(event.type.encode() for event in _PIECES)
     error_codes: ClassVar[frozenset[str] | None] = frozenset(
         (
@@ -262,8 +253,8 @@ class Meter(_Meter):
         return TERMINAL
 
     handlers: ClassVar[Mapping[type, Handler]] = {
-        **dict.fromkeys(_LIFECYCLE, _take_lifecycle),
-        **dict.fromkeys(_ENDS, _take_end),
+        **dict.fromkeys(LIFECYCLE, _take_lifecycle),
+        **dict.fromkeys(OUTCOMES, _take_end),
         **{cls: _piece_handler(place) for cls, place in GROWS.items()},
         **{cls: _whole_handler(place) for cls, place in REPLACES.items()},
         OutputItemAdded: _take_added,

@@ -14,8 +14,9 @@ from typing import TypeVar
 import attrs
 
 from .._protocol import ErrorInfo, Event
-from .._relay import Output, Phase, Relay
+from .._relay import Output, Relay
 from .._relay_events import FailedBeforeOutput
+from .._relay_tables import Phase
 
 V = TypeVar("V", bound=Event)
 
