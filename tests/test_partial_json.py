@@ -721,7 +721,7 @@ def test_a_change_stays_what_it_is() -> None:
 
 
 def test_one_field_can_be_followed() -> None:
-    text = json.dumps({"path": "/tmp/x", "content": "line\n" * 20, "mode": "w"})
+    text = json.dumps({"path": "notes.txt", "content": "line\n" * 20, "mode": "w"})
     partial = PartialJSON()
     pieces = [text[start : start + 7] for start in range(0, len(text), 7)]
     changes = [change for piece in pieces for change in partial.feed(piece)]

@@ -219,12 +219,10 @@ class TestKeepAlives:
         output = machine.receive_data(b"event: p", 30.0)
         assert (output.data, output.deadline) == (KEEPALIVE, 40.0)
 
-    @pytest.mark.parametrize("when", ["before", "behind"])
-    def test_not_behind_bytes_that_wait(self, when: str) -> None:
+    def test_not_behind_bytes_that_wait(self) -> None:
         steps = [Unsent(5, 100), Arrive(25, wire.start()), Unsent(26, 0)]
         recording = drive(relay(), steps, until=40)
         assert recording.when(KeepAliveQueued) == [35]
-        assert when
 
     def test_not_behind_the_end(self) -> None:
         machine = relay()
@@ -674,13 +672,12 @@ class TestAttempts:
         assert recording.data == stream
         assert recording.relay.outcome is RelayOutcome.COMPLETED
 
-    @pytest.mark.parametrize(("limit", "size"), [({"max_events": 1}, 2), ({"max_bytes": 300}, 2)])
-    def test_more_than_may_be_held_goes_out(self, limit: dict[str, int], size: int) -> None:
+    @pytest.mark.parametrize("limit", [{"max_events": 1}, {"max_bytes": 300}])
+    def test_more_than_may_be_held_goes_out(self, limit: dict[str, int]) -> None:
         recording = drive(relay(hold=Hold(**limit)), [Arrive(0, PREAMBLE)], until=1)
         assert recording.data == PREAMBLE
         assert codes(recording) == [("hold_exceeded", len(PREAMBLE))]
         assert not recording.told(OutputStarted)
-        assert len(recording.told(Diagnostic)) < size
 
     @pytest.mark.parametrize(
         ("steps", "cause", "retryable"),
