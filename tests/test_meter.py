@@ -603,3 +603,11 @@ def test_a_stall_ends_what_was_not_looked_into_as_it_ends_the_rest(protocol: Pro
         ends.append(relay.handle_timeout(10.0).data)
     assert ends[0] == ends[1] != b""
     assert (b'"sequence_number":8' in ends[0]) is (protocol is RESPONSES)
+
+
+@pytest.mark.parametrize("config", [FULL, LIGHT], ids=["full", "light"])
+def test_usage_does_not_count_what_goes_on_from_an_empty_piece(config: RelayConfig) -> None:
+    # The empty piece is what the others are like, so those are never looked at one by one.
+    stream = chat.role() + chat.text("a") + chat.USAGE + chat.text("") + chat.text("b") * 3
+    relay, _ = relayed(CHAT, stream + chat.finish() + chat.DONE, config)
+    assert relay.usage.status == "partial"

@@ -968,3 +968,12 @@ class TestLight:
             machine.receive_data(stream[cut:], 0.0)
             told.add(machine.fail(None, 0.0).data)
         assert len(told) == 1
+
+    def test_a_string_that_does_not_end_is_no_piece(self) -> None:
+        machine = relay(CHAT, observe="light")
+        machine.receive_data(chat.role() + chat.text("a") * 3, 0.0)
+        machine.receive_data(chat.text("b"), 1.0)
+        assert machine.counters.last_progress_at == 1.0
+        odd = chat.text("?").replace(b'"?"', b'"b\\"')
+        assert machine.receive_data(odd, 2.0).data == odd
+        assert machine.counters.last_progress_at == 1.0
