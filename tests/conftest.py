@@ -9,16 +9,23 @@ import pytest
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Leave a test marked ``untraced`` out of the coverage: being traced makes it three times slower.
 
-    The marker of pytest-cov does the same, but fails where coverage is switched off.
+    So is what it sets up. The marker of pytest-cov does nearly the same, but fails where coverage is
+    switched off.
     """
-    traced = coverage.Coverage.current()
-    if traced is None or item.get_closest_marker("untraced") is None:
-        return (yield)
-    traced.stop()
+    stopped: list[coverage.Coverage] = []
+    # A worker of xdist is traced twice: coverage starts itself in it, and pytest-cov does so again.
+    while _is_untraced(item) and (traced := coverage.Coverage.current()) is not None:
+        traced.stop()
+        stopped.append(traced)
     try:
         return (yield)
     finally:
-        traced.start()
+        for traced in reversed(stopped):
+            traced.start()
+
+
+def _is_untraced(item: pytest.Item) -> bool:
+    return item.get_closest_marker("untraced") is not None

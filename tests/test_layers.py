@@ -91,7 +91,7 @@ ALLOWED = {
     "partial_json": {"_payload", "_errors"},
     "_accumulator": {"_protocol", "_payload", "_errors", "partial_json"},
     "_detect": {
-        *("_accumulator", "_protocol", "_machine", "_meter", "_frames", "_payload"),
+        *("_accumulator", "_protocol", "_machine", "_meter", "_frames", "_payload", "_template"),
         *("chat", "messages", "responses"),
     },
     "_verdicts": {"_protocol", "_machine", "_errors"},

@@ -34,6 +34,7 @@ from sse_machines import (
 from sse_machines._detect import PROTOCOL as UNDECIDED
 from sse_machines._frames import BOM
 from sse_machines._protocol import Protocol
+from sse_machines.messages import ContentBlockDelta
 from sse_machines.relay import (
     PHASES,
     Closed,
@@ -911,6 +912,20 @@ class TestTheValue:
         for limits in ({"max_bytes": 0}, {"max_events": 0}):
             with pytest.raises(LocalProtocolError):
                 Hold(**limits)
+
+
+class TestRuns:
+    """Pieces of one text, which are read at a fraction of the price."""
+
+    def test_bytes_that_are_no_text_stand_in_the_middle_of_pieces(self) -> None:
+        odd = wire.text(0, "?").replace(b"?", b"\xff")
+        stream = OUTPUT + wire.text(0, "a") * 3 + odd + wire.text(0, "b") * 3 + TAIL + wire.STOP
+        recording = drive(relay(), [Arrive(0, stream)])
+        assert recording.data == stream
+        deltas: list[Any] = [event.delta for event in recording.told(ContentBlockDelta)]
+        texts = [delta["text"] for delta in deltas]
+        assert texts == ["Hel", *"aaa", "\N{REPLACEMENT CHARACTER}", *"bbb"]
+        assert recording.relay.counters.text == 10
 
 
 class TestLight:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+import attrs
+
 from ._accumulator import Accumulator
 from ._frames import FrameReader
-from ._machine import Drop, Machine, Refuse, Table, asks
+from ._machine import Drop, Refuse, Table, asks
 from ._meter import Meter
 from ._payload import PayloadError, loads
 from ._protocol import (
@@ -25,6 +27,7 @@ from ._protocol import (
     Unknown,
     unknown,
 )
+from ._template import Model
 from .chat import PROTOCOL as CHAT, Error
 from .messages import PROTOCOL as MESSAGES
 from .responses import PROTOCOL as RESPONSES
@@ -88,12 +91,11 @@ def _decode(payload: Any, name: str, raw: bytes) -> Unknown:
     return unknown(payload, name, raw)
 
 
-def _repeat(data: str, name: str, raw: bytes, machine: Machine, memory: None) -> None:
-    return None
+@attrs.define
+class _Memory:
+    """What a stream remembers of which nothing is known: nothing is expected of it."""
 
-
-def _no_memory() -> None:
-    return None
+    model: Model = attrs.field(factory=Model)
 
 
 _NOTHING = Refuse("eof_before_first_event", "the input ended before anything told the protocol")
@@ -115,12 +117,12 @@ PROTOCOL: Protocol[Event, Accumulator] = Protocol(
     tables=(_STREAM,),
     decode=_decode,
     recognises=lambda _payload, _name: False,
-    repeat=_repeat,
+    repeat=lambda _data, _raw, _memory: None,
     repeats=lambda _data, _name, _machine, _memory: False,
     learn={},
     moves={Unknown: asks(UNKNOWN), Done: asks(DONE_MARK)},
     remember={},
-    memory=_no_memory,
+    memory=_Memory,
     outcomes={},
     named=False,
     error=Error,

@@ -7,7 +7,6 @@ block that is too large, are errors. This module deliberately knows no clock and
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any, NoReturn, cast
 
 from ._errors import AnswerTooLarge, FrameTooLarge, NotAnEventStream, RemoteProtocolError
@@ -17,16 +16,18 @@ from ._receiver import Receiver
 
 Block = PlainBlock | Frame
 
-_BACKSLASH = ord("\\")
+_QUOTE, _BACKSLASH = b'"\\'
 
 
 class Observer(Receiver[Any, Any]):
     """Reads frames one by one."""
 
-    __slots__ = ("_passed", "full")
+    __slots__ = ("_passed", "full", "reader")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.reader = self._reader
+        """What makes blocks of the bytes."""
         self.full = False
         """Whether the answer outgrew the limit; what is kept of it grows no more."""
         # The last block that was passed over, while nothing was made of it.
@@ -51,16 +52,11 @@ class Observer(Receiver[Any, Any]):
     @property
     def tail(self) -> bytes:
         """The bytes of the block that is not complete."""
-        return self._reader.tail
-
-    @property
-    def has_input(self) -> bool:
-        """Whether another look for frames finds more than the last one: frames, or a fault."""
-        return self._reader.has_input
+        return self.reader.tail
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Block]:
         """Store bytes, and take some of the frames that are complete now, as `blocks` does."""
-        self._reader.feed(data)
+        self.reader.feed(data)
         return self.blocks()
 
     def blocks(self) -> list[Block]:
@@ -71,9 +67,9 @@ class Observer(Receiver[Any, Any]):
             NotAnEventStream: It is that large because it is something else.
         """
         try:
-            return self._reader.take_blocks()
+            return self.reader.take_blocks()
         except FrameTooLarge:
-            self._refuse_a_body(self._reader.tail)
+            self._refuse_a_body(self.reader.tail)
             raise
 
     def take(self, block: Block) -> Event | list[Event] | None:
@@ -106,21 +102,28 @@ class Observer(Receiver[Any, Any]):
             What `take` would make of them, for a fraction of the price.
         """
         run: list[Event] = []
-        if self._passed is not None or self._accumulator is not None:
+        memory, repeat = self._memory, self._protocol.repeat
+        model = memory.model
+        due = model.is_due(model.name, self._machine.settled)
+        if not due or self._passed is not None or self._accumulator is not None:
             return run
-        repeat, machine, memory = self._protocol.repeat, self._machine, self._memory
-        # Bytes that are no UTF-8 take the long way, like everything that is not simple.
-        with contextlib.suppress(UnicodeDecodeError):
-            block: Any
+        expected = model.name.encode()
+        block: Any
+        try:
             for block in reversed(blocks):
                 if type(block) is not tuple:
                     break
                 raw, name, data, _ = block
-                event = repeat(data.decode(), name.decode() if name else "", raw, machine, memory)
+                if name != expected:
+                    break
+                event = repeat(data.decode(), raw, memory)
                 if event is None:
                     break
                 run.append(event)
                 unparsed.append(raw)
+        except UnicodeDecodeError:
+            # Bytes that are no UTF-8 take the long way, like everything that is not simple.
+            pass
         if run:
             del blocks[-len(run) :]
         return run
@@ -168,27 +171,28 @@ class Observer(Receiver[Any, Any]):
         model, settled = self._memory.model, self._machine.settled
         around = model.edges if model.edges and model.asked is settled else model.around(settled)
         begin, end = around or (b"", b"")
-        first, taken = len(begin), 0
+        # Nothing is shorter by this than it was where nothing is expected.
+        size = len(begin) + len(end) if around else -1
+        before = len(raw)
         block: Any
         for block in reversed(blocks):
             if type(block) is not tuple:
                 break
             unparsed, name, data, _ = block
-            quote = data.find(b'"', first)
+            piece = data.removeprefix(begin).removesuffix(end)
             # A piece without a quote, and with no backslash before the quote behind it, is one string.
             alike = (
-                around is not None
-                and quote > first
-                and data[quote:] == end
-                and data.startswith(begin)
-                and data[quote - 1] != _BACKSLASH
+                len(data) - len(piece) == size
+                and piece
+                and _QUOTE not in piece
+                and piece[-1] != _BACKSLASH
                 and not name
             )
             # An empty piece is no sign that the model goes on, so somebody has to look.
             if not alike and (b'""' in data or not self._repeats(block)):
                 break
             raw.append(unparsed)
-            taken += 1
+        taken = len(raw) - before
         if taken:
             del blocks[-taken:]
         return taken
@@ -201,13 +205,13 @@ class Observer(Receiver[Any, Any]):
         """
         self.receive_eof(clean=clean)
         self.catch_up()
-        tail = self._reader.unfinished or Frame(b"")
+        tail = self.reader.unfinished or Frame(b"")
         if self._is_no_event_stream(tail):
             self._fail(self._no_event_stream(self._head or tail.raw))
 
     def event_at_the_end(self) -> Event | None:
         """The event that the last block would be if its blank line were there; None if it lacks more."""
-        return self._event_of_tail(self._reader.unfinished or Frame(b""))
+        return self._event_of_tail(self.reader.unfinished or Frame(b""))
 
     def catch_up(self) -> None:
         """Count what was passed over, before an event is made that comes behind it."""

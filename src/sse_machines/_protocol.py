@@ -359,9 +359,9 @@ class Protocol(Generic[E_co, A_co]):
         tables: The law; the first table is the stream's own, its key is None.
         decode: (payload, name and bytes of the frame) → event. Raises `Malformed`.
         recognises: (payload, name of the frame) → whether it can only belong to this protocol.
-        repeat: (data, name and bytes of the frame, machine, memory) → the event, if it goes on exactly
-            where the one before it stood, with the same moves; None says nothing. A shortcut: without
-            it, everything comes out the same.
+        repeat: (data and bytes of the frame, memory) → the event, if it goes on exactly where the one
+            before it stood, with the same moves; None says nothing. Asked where the memory's ``model``
+            is due. A shortcut: without it, everything comes out the same.
         repeats: (data, name of the frame, machine, memory) → whether ``repeat`` would find that, for who
             has the event already.
         learn: Event class → (event, machine, memory) → None: what makes ``repeat`` know the next one.
@@ -369,7 +369,8 @@ class Protocol(Generic[E_co, A_co]):
         moves: Event class → (event, machine, memory) → the moves that the event asks for.
         remember: Event class → (event, machine, memory) → None: what its acceptance changes in the
             memory.
-        memory: Makes what a stream has to remember beside the tables.
+        memory: Makes what a stream has to remember beside the tables, with the ``model`` that ``repeat``
+            works from.
         outcomes: Final states and how a stream ends in them.
         named: Whether every frame has to carry the event's type as its event name; if not, none may.
         error: The class of an error in the stream. It ends the answer whatever its form is.
@@ -389,7 +390,7 @@ class Protocol(Generic[E_co, A_co]):
     tables: tuple[Table, ...]
     decode: Callable[[Any, str, bytes], E_co]
     recognises: Callable[[Any, str], bool]
-    repeat: Callable[[str, str, bytes, Machine, Any], E_co | None]
+    repeat: Callable[[str, bytes, Any], E_co | None]
     repeats: Callable[[str, str, Machine, Any], bool]
     learn: Mapping[type, Callable[[Any, Machine, Any], None]]
     moves: Mapping[type, Callable[[Any, Machine, Any], tuple[Move, ...]]]

@@ -333,8 +333,13 @@ class Receiver(Stream[E_co], Generic[E_co, A_co]):
             name, text = event_name.decode(), data.decode()
         except UnicodeDecodeError:
             return self._take_block(_block_of(Frame.parse(raw)))
-        event = self._protocol.repeat(text, name, raw, self._machine, self._memory)
-        return event if event is not None else self._take_data(raw, name, text)
+        model = self._memory.model
+        # Model.is_due(), without a call: this is asked for every event.
+        if model.asked is not None and model.asked is self._machine.settled and name == model.name:
+            event = self._protocol.repeat(text, raw, self._memory)
+            if event is not None:
+                return event
+        return self._take_data(raw, name, text)
 
     def _take_data(self, raw: bytes, name: str, data: str) -> E_co | None:
         """Take a frame that is no repetition of the one before it."""

@@ -68,7 +68,8 @@ _DEFAULT_CONFIG = RelayConfig()
 _output = tuple.__new__
 
 
-_READING = (HOLDING, FORWARDING, DRAINING)
+_READING = (FORWARDING, HOLDING, DRAINING)
+_EARLY = (HOLDING, FAILED)
 
 
 class Output(NamedTuple):
@@ -122,8 +123,8 @@ class Relay:
     __slots__ = (
         *("_bytes_in", "_bytes_out", "_clocks", "_comment_dropped", "_config", "_cr", "_drain_size"),
         *("_drain_until", "_events", "_failure", "_freely", "_full", "_held", "_held_size", "_id_seen"),
-        *("_identity", "_inserted", "_last_words", "_light", "_loads", "_meter", "_number", "_out"),
-        *("_outcome", "_phase", "_protocol", "_unsent", "_upstream"),
+        *("_identity", "_inserted", "_keepalive", "_last_words", "_light", "_loads", "_meter"),
+        *("_number", "_out", "_outcome", "_phase", "_protocol", "_unsent", "_upstream"),
     )
 
     def __init__(
@@ -146,8 +147,7 @@ class Relay:
         self._identity = identity
         self._loads = loads
         self._clocks = Clocks(config.stall, now)
-        self._phase = FORWARDING if config.hold is None else HOLDING
-        self._freely = False
+        self._enter(FORWARDING if config.hold is None else HOLDING)
         self._outcome = RelayOutcome.OPEN
         self._bytes_in = self._bytes_out = self._unsent = 0
         # What one call puts together.
@@ -351,10 +351,18 @@ class Relay:
         )
 
     def _go(self, symbol: str) -> None:
-        self._phase = PHASES[self._phase].get(symbol, self._phase)
+        self._enter(PHASES[self._phase].get(symbol, self._phase))
+
+    def _enter(self, phase: Phase) -> None:
+        config = self._config
+        self._phase = phase
         # Whether there is nothing to decide about a block that does not end the answer.
-        begun = self._phase is FORWARDING and self._clocks.output_at is not None
-        self._freely = begun and not self._config.suppress_usage
+        begun = phase is FORWARDING and self._clocks.output_at is not None
+        self._freely = begun and not config.suppress_usage
+        # What the client is to hear if it hears nothing else; None where it is to hear nothing.
+        early = config.keepalive is not None and config.keepalive.before_output
+        heard = phase is FORWARDING or (early and phase in _EARLY)
+        self._keepalive = config.keepalive if heard else None
 
     def _close(self, symbol: str, outcome: RelayOutcome) -> None:
         self._go(symbol)
@@ -373,7 +381,7 @@ class Relay:
             blocks = upstream.feed(data)
             while blocks:
                 self._take_all(blocks)
-                more = upstream.has_input and self._phase in _READING
+                more = upstream.reader.has_input and self._phase in _READING
                 blocks = upstream.blocks() if more else []
         except NotAnEventStream as error:
             self._break_off("not_sse", error)
@@ -391,9 +399,12 @@ class Relay:
             self._join_crlf(blocks)
         self._inserted = False
         while blocks:
-            if self._freely and self._light:
+            if not self._freely:
+                self._take(blocks)
+                continue
+            if self._light:
                 self._pass_over(blocks)
-            elif self._freely:
+            else:
                 self._take_run(blocks)
             if blocks:
                 self._take(blocks)
@@ -428,7 +439,10 @@ class Relay:
         run = upstream.take_run(blocks, self._out)
         if run:
             self._cr = self._comment_dropped = False
-            self._events += run
+            if self._events:
+                self._events += run
+            else:
+                self._events = run
             self._number += len(run)
             if self._meter.take_run(run, upstream.memory):
                 self._clocks.progress()
@@ -753,8 +767,9 @@ class Relay:
         out, events = self._out, self._events
         if out:
             clocks.written_at = now
-        keepalive = self._keepalive()
-        if keepalive is not None:
+        # While something is unsent, the client has something to wait for.
+        keepalive = self._keepalive
+        if keepalive is not None and not self._unsent:
             silent = clocks.written_at + keepalive.interval
             if silent <= now:
                 self._keep_alive(keepalive)
@@ -774,15 +789,6 @@ class Relay:
             return self._drain_until
         self._close("end", RelayOutcome.CANCELLED)
         return None
-
-    def _keepalive(self) -> KeepAlive | None:
-        """What the client is to hear if it hears nothing else; None where it is to hear nothing."""
-        keepalive, phase = self._config.keepalive, self._phase
-        if keepalive is None or self._unsent or phase is CLOSED or phase is DRAINING:
-            return None
-        if phase is not FORWARDING and not keepalive.before_output:
-            return None
-        return keepalive
 
     def _keep_alive(self, keepalive: KeepAlive) -> None:
         ping = self._meter.ping

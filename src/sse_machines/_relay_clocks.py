@@ -84,13 +84,12 @@ class Clocks:
     def deadline(self) -> float | None:
         """When the next clock runs out; None for never."""
         due = None
-        running = self._running
+        running, paused = self._running, self._paused_at is not None
         for kind, seconds in self._limits:
-            since = running.get(kind)
-            if since is None or (self._paused_at is not None and kind != "total"):
-                continue
-            if due is None or since + seconds < due:
-                due = since + seconds
+            if kind in running and not (paused and kind != "total"):
+                at = running[kind] + seconds
+                if due is None or at < due:
+                    due = at
         return due
 
     def expired(self) -> tuple[StallKind, float]:

@@ -172,6 +172,15 @@ class Model:
             # The event is its owner's, who may change what is in it.
             self.payload, self.inner = event.payload.copy(), copy.deepcopy(inner)
 
+    def is_due(self, name: str, settled: Any) -> bool:
+        """Whether the event is expected, in a frame of this name.
+
+        Args:
+            name: The event name of the frame.
+            settled: The moves that were made last, if they moved nothing.
+        """
+        return self.asked is not None and self.asked is settled and name == self.name
+
     def around(self, settled: Any) -> tuple[bytes, bytes] | None:
         """What stands before and behind the one string in which the expected event may differ.
 
@@ -196,7 +205,7 @@ class Model:
             settled: The moves that were made last, if they moved nothing.
             number: The number that is due, if there is one.
         """
-        if self.asked is None or self.asked is not settled or name != self.name:
+        if not self.is_due(name, settled):
             return False
         if self.template is None or self.template.read(text, number) is None:
             return False

@@ -60,7 +60,9 @@ class Meter(_Meter):
         if kind is None or model.payload.get("usage"):
             return super().take_run(run, memory)
         chunks: Any = run
-        length = sum([len(chunk.choices[0]["delta"][member]) for chunk in chunks])
+        length = 0
+        for chunk in chunks:
+            length += len(chunk.choices[0]["delta"][member])
         if kind == "text":
             self.text += length
         else:

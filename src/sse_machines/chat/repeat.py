@@ -50,13 +50,9 @@ def _is_piece(calls: Any) -> bool:
     return is_flat(calls[0], "function") and is_flat(function)
 
 
-def repeat(
-    data: str, name: str, raw: bytes, machine: Machine, memory: Memory
-) -> ChatCompletionChunk | None:
-    """Make the event of a chunk that goes on where the last one stood."""
+def repeat(data: str, raw: bytes, memory: Memory) -> ChatCompletionChunk | None:
+    """Make the event of a chunk that goes on where the last one stood, as is expected."""
     model = memory.model
-    if model.asked is None or model.asked is not machine.settled or name:
-        return None
     found = model.template.read(data, None) if model.template else None
     if found is None:
         return None

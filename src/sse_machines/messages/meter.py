@@ -67,8 +67,10 @@ class Meter(_Meter):
         kind = _COUNTED.get(member)
         if kind is None:
             return True
-        pieces: Any = [event.delta for event in run]
-        length = sum([len(piece[member]) for piece in pieces])
+        deltas: Any = run
+        length = 0
+        for event in deltas:
+            length += len(event.delta[member])
         setattr(self, kind, getattr(self, kind) + length)
         return length > 0
 

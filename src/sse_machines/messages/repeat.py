@@ -30,13 +30,9 @@ def learn(event: ContentBlockDelta, machine: Machine, memory: Memory) -> None:
         memory.model.learn(event, machine.settled, delta, (member,))
 
 
-def repeat(
-    data: str, name: str, raw: bytes, machine: Machine, memory: Memory
-) -> ContentBlockDelta | None:
-    """Make the event of a delta that goes on where the last one stood."""
+def repeat(data: str, raw: bytes, memory: Memory) -> ContentBlockDelta | None:
+    """Make the event of a delta that goes on where the last one stood, as is expected."""
     model = memory.model
-    if model.asked is None or model.asked is not machine.settled or name != model.name:
-        return None
     found = model.template.read(data, None) if model.template else None
     if found is None:
         return None

@@ -52,15 +52,23 @@ Slot = tuple[str, Any]
 """Where in an item a text grows: in its content, its summary or elsewhere, and the index there."""
 
 
+def _kind_of(kind: Any) -> str:
+    """What the text of an item of a type is."""
+    return _KINDS.get(kind, _ARGUMENTS) if type(kind) is str else _ARGUMENTS
+
+
 def _slot_of(place: Place) -> tuple[str, str]:
     """What the text in a place is, and the name of its slots."""
     kind = place.item["type"]
     return _kind_of(kind), place.path[0]
 
 
-def _piece_handler(place: Place) -> Handler:
-    kind, group = _slot_of(place)
-    member = place.key
+_GROWING = {cls: (*_slot_of(place), place.key) for cls, place in GROWS.items()}
+"""What an event adds to, the name of its slots, and the member that tells which one."""
+
+
+def _piece_handler(cls: type) -> Handler:
+    kind, group, member = _GROWING[cls]
 
     def take(meter: Meter, event: Any) -> int:
         piece = event.delta
@@ -68,13 +76,8 @@ def _piece_handler(place: Place) -> Handler:
             return LIFE
         # The payload tells the same as the fields, which a repetition leaves to be looked up.
         payload = event.payload
-        index, slot = payload.get("output_index") or 0, (group, payload.get(member) or 0)
-        slots = meter.open.get(index)
-        if slots is None:
-            slots = meter.open[index] = {}
-        length = len(piece)
-        slots[slot] = slots.get(slot, 0) + length
-        meter.add(kind, length)
+        slot = (group, payload.get(member) or 0)
+        meter.add_piece(payload.get("output_index") or 0, kind, slot, len(piece))
         return OUTPUT
 
     return take
@@ -94,11 +97,6 @@ def _whole_handler(place: Place) -> Handler:
         return meter.add_whole(payload.get("output_index") or 0, kind, slot, len(value))
 
     return take
-
-
-def _kind_of(kind: Any) -> str:
-    """What the text of an item of a type is."""
-    return _KINDS.get(kind, _ARGUMENTS) if type(kind) is str else _ARGUMENTS
 
 
 def _texts_of(item: Any) -> Iterator[tuple[str, Slot, int]]:
@@ -159,14 +157,13 @@ class Meter(_Meter):
     def take_run(self, run: Sequence[Any], memory: Memory) -> bool:  # noqa: ARG002
         """Count the pieces of deltas that are alike: those of one text."""
         first = run[0]
-        place = GROWS[type(first)]
-        kind, group = _slot_of(place)
-        length = sum([len(event.delta) for event in run])
+        kind, group, member = _GROWING[type(first)]
+        length = 0
+        for event in run:
+            length += len(event.delta)
         payload = first.payload
-        slots = self.open.setdefault(payload.get("output_index") or 0, {})
-        slot = (group, payload.get(place.key) or 0)
-        slots[slot] = slots.get(slot, 0) + length
-        self.add(kind, length)
+        slot = (group, payload.get(member) or 0)
+        self.add_piece(payload.get("output_index") or 0, kind, slot, length)
         return length > 0
 
     @staticmethod
@@ -199,6 +196,14 @@ class Meter(_Meter):
             told["usage"] = self.usage
         response: JSONObject = {**memory.response, **told}
         memory.response = {name: told for name, told in response.items() if _is_writable(name, told)}
+
+    def add_piece(self, index: Any, kind: str, slot: Slot, length: int) -> None:
+        """Count the next piece of a text."""
+        slots = self.open.get(index)
+        if slots is None:
+            slots = self.open[index] = {}
+        slots[slot] = slots.get(slot, 0) + length
+        self.add(kind, length)
 
     def add(self, kind: str, length: int) -> None:
         """Count characters."""
@@ -255,7 +260,7 @@ class Meter(_Meter):
     handlers: ClassVar[Mapping[type, Handler]] = {
         **dict.fromkeys(LIFECYCLE, _take_lifecycle),
         **dict.fromkeys(OUTCOMES, _take_end),
-        **{cls: _piece_handler(place) for cls, place in GROWS.items()},
+        **{cls: _piece_handler(cls) for cls in GROWS},
         **{cls: _whole_handler(place) for cls, place in REPLACES.items()},
         OutputItemAdded: _take_added,
         OutputItemDone: _take_done,

@@ -38,11 +38,9 @@ def learn(event: Delta, machine: Machine, memory: Memory) -> None:
         memory.model.maker = _MAKERS[event.type]
 
 
-def repeat(data: str, name: str, raw: bytes, machine: Machine, memory: Memory) -> Any:
-    """Make the event of a delta that goes on where the last one stood."""
+def repeat(data: str, raw: bytes, memory: Memory) -> Any:
+    """Make the event of a delta that goes on where the last one stood, as is expected."""
     model = memory.model
-    if model.asked is None or model.asked is not machine.settled or name != model.name:
-        return None
     number = memory.next_number
     found = model.template.read(data, number) if model.template else None
     if found is None:
