@@ -927,6 +927,14 @@ class TestRuns:
         assert texts == ["Hel", *"aaa", "\N{REPLACEMENT CHARACTER}", *"bbb"]
         assert recording.relay.counters.text == 10
 
+    def test_an_event_of_another_name_stands_in_the_middle_of_pieces(self) -> None:
+        odd = wire.text(0, "b").replace(b"event: content_block_delta", b"event: odd")
+        stream = OUTPUT + wire.text(0, "a") * 3 + odd + wire.text(0, "c") * 3 + TAIL + wire.STOP
+        recording = drive(relay(), [Arrive(0, stream)])
+        assert recording.data == stream
+        assert [event.code for event in recording.told(Violation)] == ["event_name_mismatch"]
+        assert recording.relay.counters.text == 10
+
 
 class TestLight:
     """What is not read: it goes out all the same, and nothing else comes out wrong."""
@@ -951,6 +959,7 @@ class TestLight:
             b"",
             b'a\\"b',
             b"\\ud83d\\ude00",
+            b'a"}}],"usage":{"prompt_tokens":7},"choices":[{"index":0,"delta":{"content":"b',
         ],
     )
     def test_chunks_that_look_alike_are_read(self, piece: bytes) -> None:

@@ -159,6 +159,33 @@ def test_most_events_of_a_long_text_are_repetitions(
     assert repetitions > len(events) * 0.9 - 10
 
 
+def test_nothing_is_expected_any_more_of_a_stream_that_never_repeats_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    changing = (chat.text("a") + chat.delta(reasoning_content="b")) * 10
+    behind = chat.finish() + chat.text("c") + chat.delta(reasoning_content="d") + chat.DONE
+    same(CHAT, chat.role() + changing + behind, monkeypatch)
+
+
+def test_an_event_is_due_while_its_moves_were_the_last_ones() -> None:
+    receiver = Receiver(CHAT)
+    receiver.receive_data(chat.role() + chat.text("a"))
+    event: Any = list(receiver)[-1]
+    model, asked = Model(), ("moves",)
+    model.learn(event, asked, {"index": 0}, ("content",))
+    text = event.frame.data
+    assert model.is_due("", asked)
+    assert model.fits(text, "", asked, None)
+    around = model.around(asked)
+    assert around
+    assert b"a".join(around).decode() == text
+    for name, settled in (("other", asked), ("", ("others",)), ("", None)):
+        assert not model.is_due(name, settled)
+        assert not model.fits(text, name, settled, None)
+    assert model.around(("others",)) is None
+    assert model.around(None) is None
+
+
 @pytest.mark.parametrize(("protocol", "make"), STREAMS, ids=IDS)
 def test_a_receiver_that_expects_a_repetition_is_a_value(protocol: Any, make: Any) -> None:
     stream = make(["a", "b", "c", "d", "e"])

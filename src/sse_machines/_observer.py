@@ -105,7 +105,7 @@ class Observer(Receiver[Any, Any]):
         memory, repeat = self._memory, self._protocol.repeat
         model = memory.model
         due = model.is_due(model.name, self._machine.settled)
-        if not due or self._passed is not None or self._accumulator is not None:
+        if not due or self._accumulator is not None:
             return run
         expected = model.name.encode()
         block: Any
@@ -178,7 +178,7 @@ class Observer(Receiver[Any, Any]):
         for block in reversed(blocks):
             if type(block) is not tuple:
                 break
-            unparsed, name, data, _ = block
+            unparsed, _, data, _ = block
             piece = data.removeprefix(begin).removesuffix(end)
             # A piece without a quote, and with no backslash before the quote behind it, is one string.
             alike = (
@@ -186,7 +186,6 @@ class Observer(Receiver[Any, Any]):
                 and piece
                 and _QUOTE not in piece
                 and piece[-1] != _BACKSLASH
-                and not name
             )
             # An empty piece is no sign that the model goes on, so somebody has to look.
             if not alike and (b'""' in data or not self._repeats(block)):

@@ -335,7 +335,7 @@ class Receiver(Stream[E_co], Generic[E_co, A_co]):
             return self._take_block(_block_of(Frame.parse(raw)))
         model = self._memory.model
         # Model.is_due(), without a call: this is asked for every event.
-        if model.asked is not None and model.asked is self._machine.settled and name == model.name:
+        if model.asked is self._machine.settled and name == model.name:
             event = self._protocol.repeat(text, raw, self._memory)
             if event is not None:
                 return event

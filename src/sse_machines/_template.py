@@ -126,6 +126,7 @@ class Model:
 
     Attributes:
         asked: The moves that it asked for; it can come again while they are the last that were made.
+            None while nothing is expected, and then there is no template.
         name: The event name of its frame.
         template: Its text.
         payload: A copy of its JSON, of which a repetition replaces everything that is no plain value.
@@ -162,13 +163,14 @@ class Model:
         """
         self.patience = _PATIENCE if self.used else self.patience - 1
         self.used = False
-        self.asked = self.edges = None
+        self.asked = self.edges = self.template = None
         if self.patience < 0:
             return
         frame = event.frame
-        self.template = Template.of(frame.data or "", members, number)
-        if self.template is not None and members[0] in [name for _, name in self.template.holes]:
-            self.asked, self.name, self.member = asked, frame.event or "", members[0]
+        template = Template.of(frame.data or "", members, number)
+        if template is not None and members[0] in [name for _, name in template.holes]:
+            self.asked, self.template = asked, template
+            self.name, self.member = frame.event or "", members[0]
             # The event is its owner's, who may change what is in it.
             self.payload, self.inner = event.payload.copy(), copy.deepcopy(inner)
 
@@ -179,7 +181,7 @@ class Model:
             name: The event name of the frame.
             settled: The moves that were made last, if they moved nothing.
         """
-        return self.asked is not None and self.asked is settled and name == self.name
+        return self.asked is settled and name == self.name
 
     def around(self, settled: Any) -> tuple[bytes, bytes] | None:
         """What stands before and behind the one string in which the expected event may differ.
@@ -190,7 +192,7 @@ class Model:
         Returns:
             Both in bytes; None if more than one string may differ, or nothing is expected.
         """
-        if self.asked is None or self.asked is not settled or self.template is None:
+        if self.asked is not settled or self.template is None:
             return None
         if self.edges is None:
             self.edges = self.template.edges()
