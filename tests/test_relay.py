@@ -356,6 +356,12 @@ class TestStalls:
         recording = drive(relay(stall=Stall(idle_progress=30, idle_bytes=25)), steps)
         assert recording.when(Stalled) == [515]
 
+    def test_the_whole_answer_has_no_longer_because_the_client_is_too_slow(self) -> None:
+        steps = [Arrive(0, OUTPUT), Unsent(10, 1_000_000)]
+        recording = drive(relay(stall=Stall(idle_progress=30, total=200)), steps)
+        assert [(event.kind, event.since) for event in recording.told(Stalled)] == [("total", 0)]
+        assert recording.when(Stalled) == [200]
+
     def test_want_read(self) -> None:
         machine = relay()
         assert machine.want_read

@@ -182,6 +182,7 @@ def test_an_event_is_due_while_its_moves_were_the_last_ones() -> None:
     for name, settled in (("other", asked), ("", ("others",)), ("", None)):
         assert not model.is_due(name, settled)
         assert not model.fits(text, name, settled, None)
+    assert not Model().is_due("", None)
     assert model.around(("others",)) is None
     assert model.around(None) is None
 

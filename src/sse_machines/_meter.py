@@ -99,6 +99,8 @@ class Meter:
     error_codes: ClassVar[frozenset[str] | None] = None
     """The codes that an error may have; None if any."""
 
+    places: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Member of `Usage` → where it stands in the wire's own counts."""
     retryable: ClassVar[Mapping[str | int, bool]] = {}
     """What is known of the vendor's types and codes of errors."""
 
@@ -148,10 +150,10 @@ class Meter:
         status: Literal["final", "partial"] = "final" if self.usage_final else "partial"
         return Usage(status=status, raw=dict(self.usage), **self.counts(self.usage))
 
-    @staticmethod
-    def counts(usage: JSONObject) -> dict[str, int | None]:  # noqa: ARG004
+    @classmethod
+    def counts(cls, usage: JSONObject) -> dict[str, int | None]:
         """The members of `Usage` in the wire's own counts."""
-        return {}
+        return {name: count_of(usage, *path) for name, path in cls.places.items()}
 
     def recall(self, memory: Any) -> None:
         """Put into the memory of a stream what an event needs that says the answer broke off."""

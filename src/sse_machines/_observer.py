@@ -168,8 +168,7 @@ class Observer(Receiver[Any, Any]):
         Returns:
             How many those are.
         """
-        model, settled = self._memory.model, self._machine.settled
-        around = model.edges if model.edges and model.asked is settled else model.around(settled)
+        around = self._memory.model.around(self._machine.settled)
         begin, end = around or (b"", b"")
         # Nothing is shorter by this than it was where nothing is expected.
         size = len(begin) + len(end) if around else -1

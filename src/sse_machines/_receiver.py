@@ -334,7 +334,7 @@ class Receiver(Stream[E_co], Generic[E_co, A_co]):
         except UnicodeDecodeError:
             return self._take_block(_block_of(Frame.parse(raw)))
         model = self._memory.model
-        # Model.is_due(), without a call: this is asked for every event.
+        # Model.is_due() without a call, since every event asks. Who has no template repeats nothing.
         if model.asked is self._machine.settled and name == model.name:
             event = self._protocol.repeat(text, raw, self._memory)
             if event is not None:

@@ -399,12 +399,9 @@ class Relay:
             self._join_crlf(blocks)
         self._inserted = False
         while blocks:
-            if not self._freely:
-                self._take(blocks)
-                continue
-            if self._light:
+            if self._freely and self._light:
                 self._pass_over(blocks)
-            else:
+            elif self._freely:
                 self._take_run(blocks)
             if blocks:
                 self._take(blocks)
@@ -439,10 +436,7 @@ class Relay:
         run = upstream.take_run(blocks, self._out)
         if run:
             self._cr = self._comment_dropped = False
-            if self._events:
-                self._events += run
-            else:
-                self._events = run
+            self._events += run
             self._number += len(run)
             if self._meter.take_run(run, upstream.memory):
                 self._clocks.progress()

@@ -22,12 +22,14 @@ class Clocks:
     """
 
     __slots__ = (
-        *("_limits", "_paused_at", "_running", "hears_bytes", "now", "output_at", "progress_at"),
-        "written_at",
+        *("_active", "_limits", "_paused_at", "_running"),
+        *("hears_bytes", "now", "output_at", "progress_at", "written_at"),
     )
 
     def __init__(self, stall: Stall | None, now: float) -> None:
         self._limits: tuple[tuple[StallKind, float], ...] = () if stall is None else stall.limits
+        # Those that do not stand still.
+        self._active = self._limits
         self.hears_bytes = any(kind in _FED_BY_BYTES for kind, _ in self._limits)
         self.now = self.written_at = now
         self.output_at: float | None = None
@@ -66,6 +68,7 @@ class Clocks:
         """Stop the clocks of the upstream: nobody reads from it."""
         if self._paused_at is None:
             self._paused_at = self.now
+            self._active = tuple(limit for limit in self._limits if limit[0] not in _OF_AN_ATTEMPT)
 
     def resume(self) -> None:
         """Let them go on from where they were."""
@@ -73,6 +76,7 @@ class Clocks:
             return
         pause = self.now - self._paused_at
         self._paused_at = None
+        self._active = self._limits
         for kind in _OF_AN_ATTEMPT:
             if kind in self._running:
                 self._running[kind] += pause
@@ -84,9 +88,9 @@ class Clocks:
     def deadline(self) -> float | None:
         """When the next clock runs out; None for never."""
         due = None
-        running, paused = self._running, self._paused_at is not None
-        for kind, seconds in self._limits:
-            if kind in running and not (paused and kind != "total"):
+        running = self._running
+        for kind, seconds in self._active:
+            if kind in running:
                 at = running[kind] + seconds
                 if due is None or at < due:
                     due = at
@@ -96,10 +100,8 @@ class Clocks:
         """The first clock that has run out, and since when it ran. There has to be one."""
         return next(
             (kind, self._running[kind])
-            for kind, seconds in self._limits
-            if kind in self._running
-            and (self._paused_at is None or kind == "total")
-            and self._running[kind] + seconds <= self.now
+            for kind, seconds in self._active
+            if kind in self._running and self._running[kind] + seconds <= self.now
         )
 
 

@@ -181,7 +181,7 @@ class Model:
             name: The event name of the frame.
             settled: The moves that were made last, if they moved nothing.
         """
-        return self.asked is settled and name == self.name
+        return self.template is not None and self.asked is settled and name == self.name
 
     def around(self, settled: Any) -> tuple[bytes, bytes] | None:
         """What stands before and behind the one string in which the expected event may differ.

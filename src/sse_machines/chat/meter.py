@@ -15,7 +15,6 @@ from .._meter import (
     PROGRESS,
     TERMINAL,
     Meter as _Meter,
-    count_of,
     take_life,
     take_terminal,
     take_unknown,
@@ -41,6 +40,14 @@ class Meter(_Meter):
 
     __slots__ = ("_open", "_seen", "_told")
 
+    places: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "input": ("prompt_tokens",),
+        "cached_input": ("prompt_tokens_details", "cached_tokens"),
+        "cache_write": ("prompt_tokens_details", "cache_write_tokens"),
+        "output": ("completion_tokens",),
+        "reasoning": ("completion_tokens_details", "reasoning_tokens"),
+        "total": ("total_tokens",),
+    }
     retryable: ClassVar[Mapping[str | int, bool]] = RETRYABLE
     terminals: ClassVar[frozenset[type]] = frozenset((Done, Error))
     terminal = Done()
@@ -80,18 +87,6 @@ class Meter(_Meter):
         if not isinstance(event, ChatCompletionChunk) or event.choices:
             return False
         return bool(event.payload.get("usage"))
-
-    @staticmethod
-    def counts(usage: JSONObject) -> dict[str, int | None]:
-        """The counts of ``usage`` in common terms."""
-        return {
-            "input": count_of(usage, "prompt_tokens"),
-            "cached_input": count_of(usage, "prompt_tokens_details", "cached_tokens"),
-            "cache_write": count_of(usage, "prompt_tokens_details", "cache_write_tokens"),
-            "output": count_of(usage, "completion_tokens"),
-            "reasoning": count_of(usage, "completion_tokens_details", "reasoning_tokens"),
-            "total": count_of(usage, "total_tokens"),
-        }
 
     def _take_chunk(self, event: ChatCompletionChunk) -> int:
         shows = max(map(self._take_choice, event.choices), default=LIFE)

@@ -81,8 +81,8 @@ class Meter(_Meter):
         elif isinstance(event, ContentBlockStop):
             self._open.discard(event.index)
 
-    @staticmethod
-    def counts(usage: JSONObject) -> dict[str, int | None]:
+    @classmethod
+    def counts(cls, usage: JSONObject) -> dict[str, int | None]:
         """The counts of ``usage`` in common terms."""
         read, written = (count_of(usage, f"cache_{way}_input_tokens") for way in ("read", "creation"))
         output = count_of(usage, "output_tokens")

@@ -19,7 +19,6 @@ from .._meter import (
     TERMINAL,
     Identity,
     Meter as _Meter,
-    count_of,
     take_life,
     take_terminal,
     take_unknown,
@@ -132,6 +131,14 @@ class Meter(_Meter):
 
     __slots__ = ("_done", "_room", "open")
 
+    places: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "input": ("input_tokens",),
+        "cached_input": ("input_tokens_details", "cached_tokens"),
+        "cache_write": ("input_tokens_details", "cache_write_tokens"),
+        "output": ("output_tokens",),
+        "reasoning": ("output_tokens_details", "reasoning_tokens"),
+        "total": ("total_tokens",),
+    }
     retryable: ClassVar[Mapping[str | int, bool]] = RETRYABLE
     terminals: ClassVar[frozenset[type]] = frozenset((*OUTCOMES, Error))
     unread: ClassVar[frozenset[bytes]] = frozenset(event.type.encode() for event in _PIECES)
@@ -165,18 +172,6 @@ class Meter(_Meter):
         slot = (group, payload.get(member) or 0)
         self.add_piece(payload.get("output_index") or 0, kind, slot, length)
         return length > 0
-
-    @staticmethod
-    def counts(usage: JSONObject) -> dict[str, int | None]:
-        """The counts of ``usage`` in common terms."""
-        return {
-            "input": count_of(usage, "input_tokens"),
-            "cached_input": count_of(usage, "input_tokens_details", "cached_tokens"),
-            "cache_write": count_of(usage, "input_tokens_details", "cache_write_tokens"),
-            "output": count_of(usage, "output_tokens"),
-            "reasoning": count_of(usage, "output_tokens_details", "reasoning_tokens"),
-            "total": count_of(usage, "total_tokens"),
-        }
 
     @staticmethod
     def opening(identity: Identity) -> Created:
