@@ -977,6 +977,29 @@ class TestLight:
         assert (light.outcome, light.usage) == (full.outcome, full.usage)
         assert light.counters.bytes_out == full.counters.bytes_out == len(stream)
 
+    @pytest.mark.parametrize("name", ["chat", "responses", "messages"])
+    def test_next_to_nothing_is_parsed(self, name: str) -> None:
+        numbers = range(50)
+        protocol, stream = {
+            "chat": (CHAT, chat.role() + b"".join(chat.text(f"a{n}") for n in numbers)),
+            "responses": (RESPONSES, CREATED + b"".join(responses.text("a", n=n) for n in numbers)),
+            "messages": (MESSAGES, OUTPUT + b"".join(self.numbered_text(n) for n in numbers)),
+        }[name]
+        parsed: list[str] = []
+
+        def loads(text: str) -> Any:
+            parsed.append(text)
+            return json.loads(text)
+
+        light = Relay(protocol, RelayConfig(observe="light"), now=0.0, loads=loads)
+        assert light.receive_data(stream, 0.0).data == stream
+        assert len(parsed) < 8
+
+    def numbered_text(self, number: int) -> bytes:
+        return wire.event(
+            "content_block_delta", index=0, delta={"type": "text_delta", "text": "a"}, n=number
+        )
+
     def test_an_error_has_the_number_behind_what_was_not_read(self) -> None:
         place = {"item_id": "m", "output_index": 0, "content_index": 0}
         deltas = [responses.event("response.output_text.delta", **place, delta="a") for _ in range(9)]
