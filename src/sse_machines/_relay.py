@@ -398,11 +398,16 @@ class Relay:
         if self._cr:
             self._join_crlf(blocks)
         self._inserted = False
+        upstream, meter = self._upstream, self._meter
         while blocks:
             if self._freely and self._light:
                 self._pass_over(blocks)
-            elif self._freely:
-                self._take_run(blocks)
+            elif self._freely and (run := upstream.take_run(blocks, self._out)):
+                self._cr = self._comment_dropped = False
+                self._events += run
+                self._number += len(run)
+                if meter.take_run(run, upstream.memory):
+                    self._clocks.progress()
             if blocks:
                 self._take(blocks)
 
@@ -429,17 +434,6 @@ class Relay:
         if shows == TERMINAL:
             self._end_by(block, about(events_of(found)[-1]), blocks)
             blocks.clear()
-
-    def _take_run(self, blocks: list[Block]) -> None:
-        """Forward the blocks that only go on with the one before them."""
-        upstream = self._upstream
-        run = upstream.take_run(blocks, self._out)
-        if run:
-            self._cr = self._comment_dropped = False
-            self._events += run
-            self._number += len(run)
-            if self._meter.take_run(run, upstream.memory):
-                self._clocks.progress()
 
     def _pass_over(self, blocks: list[Block]) -> None:
         """Forward the blocks that need not be read to know what they are."""
