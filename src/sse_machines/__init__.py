@@ -16,6 +16,7 @@ from ._errors import (
     ProtocolError,
     RemoteProtocolError,
     StreamTruncated,
+    UnexpectedResponse,
 )
 from ._frames import Frame, FrameReader, encode_frame
 from ._meter import Identity, Usage
@@ -63,6 +64,7 @@ __all__ = [
     "Stall",
     "StreamTruncated",
     "ToolCall",
+    "UnexpectedResponse",
     "Unknown",
     "Usage",
     "Violation",

@@ -9,6 +9,7 @@
         ├── FrameTooLarge         one block of the event stream grew past its limit
         ├── AnswerTooLarge        all that was accumulated of an answer grew past its limit
         └── NotAnEventStream      JSON, HTML or something binary came instead
+            └── UnexpectedResponse  and the head of the HTTP answer says so
 
 This module deliberately knows no protocol, no state and no event class: it only carries what the
 layers above put in.
@@ -169,3 +170,32 @@ class NotAnEventStream(RemoteProtocolError):
         self.sample = sample
         self.body = body
         self.error = error
+
+
+class UnexpectedResponse(NotAnEventStream):
+    """An HTTP server has answered with something else than a readable event stream.
+
+    The code is ``"http_status"``, ``"content_type"`` or ``"content_encoding"``.
+
+    Attributes:
+        status: The status code.
+        headers: Names in lower case, and values, in order.
+    """
+
+    default_code = "http_status"
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        status: int = 0,
+        headers: tuple[tuple[str, str], ...] = (),
+        head: bytes = b"",
+        sample: str = "",
+        body: Any = None,
+        error: Any = None,
+        **facts: Unpack[Facts],
+    ) -> None:
+        super().__init__(message, head=head, sample=sample, body=body, error=error, **facts)
+        self.status = status
+        self.headers = headers

@@ -1,0 +1,185 @@
+"""Reading events and driving a relay where waiting is ``await``: the same on asyncio and on trio.
+
+This module deliberately knows neither of them. A pump reads the source and waits; a clock is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Generic, Protocol as Interface
+
+from typing_extensions import Self
+
+from .._errors import RemoteProtocolError
+from .._protocol import A_co, E_co, Protocol
+from .._receiver import Receiver
+from ._driving import Driving
+from ._reading import Chunk, Reading
+
+if TYPE_CHECKING:
+    # With an extra only.
+    from ._http import Exchange
+
+
+class Pump(Interface):
+    """Reads a source one chunk ahead. Whoever waits for it can be cancelled, and nothing is lost."""
+
+    async def ready(self, deadline: float | None = None) -> bool:
+        """Wait for a chunk; False if there is none at the deadline."""
+        ...
+
+    def take(self) -> Chunk:
+        """Take the chunk that is ready, and let the next one be read."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the source."""
+        ...
+
+
+class AsyncEvents(Generic[E_co, A_co]):
+    """The events of an answer, as an iterator and a context.
+
+    Attributes:
+        receiver: What judges them.
+        response: The head of the HTTP answer, where `open_events` made the request; else None.
+    """
+
+    def __init__(
+        self, pump: Pump, protocol: Protocol[E_co, A_co] | Receiver[E_co, A_co], response: Any = None
+    ) -> None:
+        self._reading = Reading(protocol)
+        self._pump = pump
+        self.receiver = self._reading.receiver
+        self.response = response
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> E_co:
+        reading = self._reading
+        try:
+            while (event := reading.take()) is None:
+                if reading.wants_data:
+                    await self._pump.ready()
+                    reading.feed(self._pump.take())
+                else:
+                    await self.aclose()
+                    if not reading.end():
+                        raise StopAsyncIteration
+        except RemoteProtocolError:
+            await self.aclose()
+            raise
+        return event
+
+    async def aclose(self) -> None:
+        """Close the source. What had come by then can still be taken."""
+        await self._pump.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class AsyncRelayed:
+    """What a relay puts out, as an iterator of bytes and a context. Each is to be written at once.
+
+    Args:
+        driving: The relay.
+        pump: Makes what reads the source, once for each attempt.
+        clock: Tells the time.
+    """
+
+    def __init__(self, driving: Driving, pump: Callable[[], Pump], clock: Callable[[], float]) -> None:
+        self._driving = driving
+        self._open = pump
+        self._pump = pump()
+        self._clock = clock
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        driving, clock = self._driving, self._clock
+        driving.written(clock())
+        while not driving.data:
+            if driving.close_upstream:
+                await self._pump.aclose()
+                if driving.over:
+                    raise StopAsyncIteration
+                if driving.settle(clock()):
+                    self._pump = self._open()
+            elif await self._pump.ready(driving.deadline):
+                driving.feed(self._pump.take(), clock())
+            else:
+                driving.timeout(clock())
+        return driving.take(clock())
+
+    def downstream_closed(self) -> None:
+        """Note that the client is gone. Nothing more comes out, but a relay that drains reads on."""
+        self._driving.gone(self._clock())
+
+    async def aclose(self) -> None:
+        """End the relay, if it has not ended, and close the source."""
+        self._driving.abandon(self._clock())
+        await self._pump.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class AsyncBody:
+    """The body of an HTTP answer whose head was right, piece by piece.
+
+    Attributes:
+        response: The head.
+    """
+
+    def __init__(self, exchange: Exchange, receive: Callable[[], Awaitable[bytes | bytearray]]) -> None:
+        self._exchange = exchange
+        self._receive = receive
+        self.response = exchange.response
+
+    @classmethod
+    async def open(cls, exchange: Exchange, receive: Callable[[], Awaitable[bytes | bytearray]]) -> Self:
+        """Read the head.
+
+        Raises:
+            RemoteProtocolError: What `Exchange.opened` raises.
+        """
+        while not exchange.opened():
+            exchange.feed(await receive())
+        return cls(exchange, receive)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while (data := self._exchange.take()) is not None:
+            if data:
+                yield data
+            else:
+                self._exchange.feed(await self._receive())
+
+
+async def forward(
+    body: AsyncRelayed,
+    sink: Callable[[bytes], Awaitable[object]],
+    *,
+    gone: tuple[type[Exception], ...] = (OSError,),
+) -> None:
+    """Write what a relay puts out.
+
+    Args:
+        body: What it puts out.
+        sink: What writes.
+        gone: The errors that say that the client is gone.
+    """
+    async with body:
+        async for data in body:
+            try:
+                await sink(data)
+            except gone:
+                body.downstream_closed()

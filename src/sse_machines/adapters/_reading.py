@@ -1,0 +1,70 @@
+"""What becomes of a `Receiver` while some source is read: the part of it that is the same everywhere.
+
+This module deliberately does no I/O: the adapters read, close and wait; here is when to do which.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeAlias
+
+from .._protocol import A_co, E_co, Protocol
+from .._receiver import Receiver
+
+Chunk: TypeAlias = "bytes | bytearray | memoryview | Exception | None"
+"""What a source gives: bytes, the error that it failed with, or None for its end."""
+SIZE = 64 * 1024
+"""Most bytes that are read at once, where an adapter decides that."""
+
+
+class Reading(Generic[E_co, A_co]):
+    """A receiver, and what is known of its source.
+
+    Args:
+        protocol: The protocol of the answer, or a receiver of the caller's own making.
+    """
+
+    def __init__(self, protocol: Protocol[E_co, A_co] | Receiver[E_co, A_co]) -> None:
+        self.receiver = protocol if isinstance(protocol, Receiver) else Receiver(protocol)
+        self._ended = False
+        self._clean = True
+        self._told = False
+        self._cause: Exception | None = None
+
+    @property
+    def wants_data(self) -> bool:
+        """Whether the source is to be read: not behind the answer's end, nor behind its own."""
+        return not self._ended and not self.receiver.finished
+
+    def feed(self, chunk: Chunk) -> None:
+        """Take what the source gave."""
+        if isinstance(chunk, Exception):
+            self._ended, self._clean, self._cause = True, False, chunk
+        elif chunk is None:
+            self._ended = True
+        else:
+            self.receiver.receive_data(chunk)
+
+    def take(self) -> E_co | None:
+        """Take the next event; None if there is none without more data, or the end.
+
+        Raises:
+            RemoteProtocolError: What `Receiver.next_event` raises; its ``__cause__`` is what the source
+                failed with.
+        """
+        try:
+            return self.receiver.next_event()
+        except Exception as error:
+            raise error from self._cause
+
+    def end(self) -> bool:
+        """Tell the receiver, once, that nothing more comes; False if it was told before."""
+        if self._told:
+            return False
+        self._told = True
+        self.receiver.receive_eof(clean=self._clean)
+        return True
+
+
+def closer(source: Any) -> Any:
+    """What closes a source: its ``aclose`` or ``close``; None where it has neither."""
+    return getattr(source, "aclose", None) or getattr(source, "close", None)

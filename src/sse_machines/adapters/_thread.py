@@ -1,0 +1,83 @@
+"""A thread that reads what has no timeouts, so that somebody else can wait for it with one.
+
+This module deliberately knows nothing of what is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Iterable
+
+from ._reading import closer
+
+
+class Threaded:
+    """An iterable of bytes, to be read as a socket is.
+
+    The thread reads one chunk ahead, and closes the iterable where it is done with it. A thread that is
+    inside of a foreign read when it is told to stop, stops when that returns: give clients of which that
+    is not sure a read timeout.
+    """
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+        self._ready: queue.Queue[bytes | Exception] = queue.Queue(1)
+        self._stopped = False
+        self._timeout: float | None = None
+        self._thread: threading.Thread | None = None
+
+    def settimeout(self, timeout: float | None) -> None:
+        """Set how many seconds `recv` waits; None: for ever."""
+        self._timeout = timeout
+
+    def recv(self, _size: int) -> bytes:
+        """The next chunk, whatever its size; ``b""`` at the end.
+
+        Raises:
+            TimeoutError: There is none yet.
+            Exception: What the iterable raised.
+        """
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+        try:
+            chunk = self._ready.get(timeout=self._timeout)
+        except queue.Empty:
+            raise TimeoutError from None
+        if isinstance(chunk, TimeoutError):
+            # It is the source that has timed out, not the wait for it.
+            raise ConnectionAbortedError(str(chunk)) from chunk
+        if isinstance(chunk, Exception):
+            raise chunk
+        return chunk
+
+    def close(self) -> None:
+        """Have the thread stop."""
+        self._stopped = True
+        if self._thread is None:
+            self._close()
+            return
+        # It may wait for room.
+        with contextlib.suppress(queue.Empty):
+            self._ready.get_nowait()
+
+    def _run(self) -> None:
+        try:
+            for chunk in self._chunks:
+                if self._stopped:
+                    return
+                if chunk:
+                    self._ready.put(chunk)
+            last: bytes | Exception = b""
+        except Exception as error:  # noqa: BLE001 - every client library has its own
+            last = error
+        finally:
+            self._close()
+        self._ready.put(last)
+
+    def _close(self) -> None:
+        close = closer(self._chunks)
+        if close is not None:
+            close()

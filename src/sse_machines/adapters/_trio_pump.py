@@ -1,0 +1,101 @@
+"""A task of trio's that reads a source, and is the only one that awaits it.
+
+This module deliberately knows nothing of what is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import trio
+
+from ._reading import Chunk, closer
+
+
+@contextlib.asynccontextmanager
+async def nursery() -> AsyncGenerator[trio.Nursery]:
+    """A nursery for pumps, out of which an error of the body comes as it is, and not in a group."""
+    fault: BaseException | None = None
+    async with trio.open_nursery() as tasks:
+        try:
+            yield tasks
+        except BaseException as error:  # noqa: BLE001 - raised below
+            fault = error
+    if fault is not None:
+        raise fault
+
+
+class Pump:
+    """Reads a source one chunk ahead; what its methods do is said where their interface is."""
+
+    def __init__(self, source: Any, tasks: trio.Nursery) -> None:
+        self._source = source
+        self._tasks = tasks
+        self._scope = trio.CancelScope()
+        self._send, self._receive = trio.open_memory_channel[Chunk](0)
+        self._chunks: list[Chunk] = []
+        self._started = False
+        self._over = trio.Event()
+
+    async def _run(self) -> None:
+        try:
+            with self._scope:
+                async with contextlib.AsyncExitStack() as stack:
+                    await self._pass_on(stack)
+        finally:
+            self._over.set()
+
+    async def _pass_on(self, stack: contextlib.AsyncExitStack) -> None:
+        chunks: Any = self._source
+        try:
+            if callable(chunks):
+                context: Any = chunks()
+                chunks = await stack.enter_async_context(context)
+            async for chunk in chunks:
+                await self._send.send(chunk)
+            last = None
+        except Exception as error:  # noqa: BLE001 - every client library has its own
+            last = error
+        await self._send.send(last)
+
+    async def ready(self, deadline: float | None = None) -> bool:
+        if not self._started:
+            self._started = True
+            self._tasks.start_soon(self._run)
+        with trio.move_on_at(math.inf if deadline is None else deadline):
+            await self._look()
+        if not self._chunks:
+            # After a long pause all comes at once. Data goes before timers: let it be read first.
+            await trio.lowlevel.checkpoint()
+            self._look_now()
+        return bool(self._chunks)
+
+    async def _look(self) -> None:
+        self._look_now()
+        if not self._chunks:
+            try:
+                self._chunks.append(await self._receive.receive())
+            except trio.EndOfChannel:
+                self._chunks.append(ConnectionAbortedError("the source was closed"))
+
+    def _look_now(self) -> None:
+        if not self._chunks:
+            with contextlib.suppress(trio.WouldBlock, trio.EndOfChannel):
+                self._chunks.append(self._receive.receive_nowait())
+
+    def take(self) -> Chunk:
+        return self._chunks.pop()
+
+    async def aclose(self) -> None:
+        if self._started:
+            self._scope.cancel()
+            with trio.CancelScope(shield=True):
+                await self._over.wait()
+        self._started = True
+        self._send.close()
+        close = None if callable(self._source) else closer(self._source)
+        if close is not None:
+            await close()
