@@ -68,8 +68,8 @@ class Exchange:
         if content is not None:
             defaults["content-length"] = str(len(body))
             defaults["content-type"] = "application/json"
-        given: list[tuple[str, str]] = []
-        given += headers.items() if isinstance(headers, Mapping) else headers
+        pairs: Any = headers.items() if isinstance(headers, Mapping) else headers
+        given: list[tuple[str, str]] = [*pairs]
         names = {name.lower() for name, _ in given}
         fields = [(name, value) for name, value in defaults.items() if name not in names] + given
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")

@@ -76,7 +76,7 @@ class Pump:
         if callable(chunks):
             context: Any = chunks()
             chunks = _timed(self._stack.enter_context(context), timed=self._is_timed)
-            if self._is_timed and type(chunks) is Threaded:
+            if chunks.__class__ is Threaded:
                 self._stack.callback(chunks.close)
         if self._is_timed:
             return functools.partial(_receive_until, chunks)
