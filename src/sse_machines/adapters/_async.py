@@ -57,9 +57,9 @@ class AsyncEvents(Generic[E_co, A_co]):
         return self
 
     async def __anext__(self) -> E_co:
-        reading = self._reading
+        reading, next_event = self._reading, self.receiver.next_event
         try:
-            while (event := reading.take()) is None:
+            while (event := next_event()) is None:
                 if reading.wants_data:
                     await self._pump.ready()
                     reading.feed(self._pump.take())
@@ -67,9 +67,9 @@ class AsyncEvents(Generic[E_co, A_co]):
                     await self.aclose()
                     if not reading.end():
                         raise StopAsyncIteration
-        except RemoteProtocolError:
+        except RemoteProtocolError as error:
             await self.aclose()
-            raise
+            raise error from reading.cause
         return event
 
     async def aclose(self) -> None:

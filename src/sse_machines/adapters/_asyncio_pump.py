@@ -19,8 +19,10 @@ class Pump:
 
     def __init__(self, source: Any) -> None:
         self._source = source
-        self._chunk: asyncio.Future[Chunk] = asyncio.get_running_loop().create_future()
-        self._taken = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._chunks: list[Chunk] = []
+        # What the owner waits for, and what the task waits for.
+        self._arrived = self._room = self._loop.create_future()
         self._task: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -32,29 +34,35 @@ class Pump:
                     context: Any = chunks()
                     chunks = await stack.enter_async_context(context)
                 async for chunk in _iterate(chunks):
-                    self._chunk.set_result(chunk)
-                    await self._taken.wait()
-                    self._taken.clear()
-                self._chunk.set_result(None)
+                    self._put(chunk)
+                    self._room = self._loop.create_future()
+                    await self._room
+                self._put(None)
             except Exception as error:  # noqa: BLE001 - every client library has its own
-                self._chunk.set_result(error)
+                self._put(error)
+
+    def _put(self, chunk: Chunk) -> None:
+        self._chunks.append(chunk)
+        _settle(self._arrived)
 
     async def ready(self, deadline: float | None = None) -> bool:
-        loop = asyncio.get_running_loop()
-        self._task = self._task or loop.create_task(self._run())
-        if not self._chunk.done():
-            await asyncio.wait(
-                {self._chunk}, timeout=None if deadline is None else deadline - loop.time()
-            )
-        if not self._chunk.done():
+        if not self._chunks:
+            self._task = self._task or self._loop.create_task(self._run())
+            self._arrived = self._loop.create_future()
+            timer = None if deadline is None else self._loop.call_at(deadline, _settle, self._arrived)
+            try:
+                await self._arrived
+            finally:
+                if timer is not None:
+                    timer.cancel()
+        if not self._chunks:
             # After a long pause all comes at once. Data goes before timers: let it be read first.
             await asyncio.sleep(0)
-        return self._chunk.done()
+        return bool(self._chunks)
 
     def take(self) -> Chunk:
-        chunk, self._chunk = self._chunk.result(), asyncio.get_running_loop().create_future()
-        self._taken.set()
-        return chunk
+        _settle(self._room)
+        return self._chunks.pop(0)
 
     async def aclose(self) -> None:
         self._closing = self._closing or asyncio.create_task(self._close())
@@ -65,15 +73,21 @@ class Pump:
             raise
 
     async def _close(self) -> None:
+        self._put(ConnectionAbortedError("the source was closed"))
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
-        if not self._chunk.done():
-            self._chunk.set_result(ConnectionAbortedError("the source was closed"))
+            if not self._task.cancelled():
+                self._task.result()
         close = None if callable(self._source) else closer(self._source)
         closed = None if close is None else close()
         if inspect.isawaitable(closed):
             await closed
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def _iterate(chunks: Any) -> AsyncIterator[bytes]:

@@ -77,11 +77,9 @@ class Driving:
         self._note(self._machine.receive_error("abandoned", now))
 
     def settle(self, now: float) -> bool:
-        """Decide about an attempt that has failed, if one has; whether there is to be another one."""
+        """Decide about an attempt that has failed; whether there is to be another one."""
         failure, self._failure = self._failure, None
-        if failure is None:
-            return False
-        answer = False if self._retry is None else self._retry(failure)
+        answer = self._retry(failure) if self._retry is not None and failure is not None else False
         if answer is True:
             self._note(self._machine.new_attempt(now))
             return True

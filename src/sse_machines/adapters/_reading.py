@@ -21,6 +21,10 @@ class Reading(Generic[E_co, A_co]):
 
     Args:
         protocol: The protocol of the answer, or a receiver of the caller's own making.
+
+    Attributes:
+        receiver: What judges the events.
+        cause: What the source failed with; None while it has not.
     """
 
     def __init__(self, protocol: Protocol[E_co, A_co] | Receiver[E_co, A_co]) -> None:
@@ -28,7 +32,7 @@ class Reading(Generic[E_co, A_co]):
         self._ended = False
         self._clean = True
         self._told = False
-        self._cause: Exception | None = None
+        self.cause: Exception | None = None
 
     @property
     def wants_data(self) -> bool:
@@ -38,23 +42,11 @@ class Reading(Generic[E_co, A_co]):
     def feed(self, chunk: Chunk) -> None:
         """Take what the source gave."""
         if isinstance(chunk, Exception):
-            self._ended, self._clean, self._cause = True, False, chunk
+            self._ended, self._clean, self.cause = True, False, chunk
         elif chunk is None:
             self._ended = True
         else:
             self.receiver.receive_data(chunk)
-
-    def take(self) -> E_co | None:
-        """Take the next event; None if there is none without more data, or the end.
-
-        Raises:
-            RemoteProtocolError: What `Receiver.next_event` raises; its ``__cause__`` is what the source
-                failed with.
-        """
-        try:
-            return self.receiver.next_event()
-        except Exception as error:
-            raise error from self._cause
 
     def end(self) -> bool:
         """Tell the receiver, once, that nothing more comes; False if it was told before."""

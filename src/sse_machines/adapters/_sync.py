@@ -116,9 +116,9 @@ class Events(Generic[E_co, A_co]):
         return self
 
     def __next__(self) -> E_co:
-        reading = self._reading
+        reading, next_event = self._reading, self.receiver.next_event
         try:
-            while (event := reading.take()) is None:
+            while (event := next_event()) is None:
                 if reading.wants_data:
                     self._pump.ready()
                     reading.feed(self._pump.take())
@@ -126,9 +126,9 @@ class Events(Generic[E_co, A_co]):
                     self.close()
                     if not reading.end():
                         raise StopIteration
-        except RemoteProtocolError:
+        except RemoteProtocolError as error:
             self.close()
-            raise
+            raise error from reading.cause
         return event
 
     def close(self) -> None:
