@@ -5,7 +5,7 @@ This module deliberately knows neither of them. A pump reads the source and wait
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol as Interface
 
 from typing_extensions import Self
@@ -138,30 +138,52 @@ class AsyncBody:
 
     Attributes:
         response: The head.
+        aclose: Closes the connection.
     """
 
-    def __init__(self, exchange: Exchange, receive: Callable[[], Awaitable[bytes | bytearray]]) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        receive: Callable[[], Awaitable[bytes | bytearray]],
+        close: Callable[[], Awaitable[None]],
+    ) -> None:
         self._exchange = exchange
         self._receive = receive
+        self.aclose = close
         self.response = exchange.response
 
     @classmethod
-    async def open(cls, exchange: Exchange, receive: Callable[[], Awaitable[bytes | bytearray]]) -> Self:
+    async def open(
+        cls,
+        exchange: Exchange,
+        receive: Callable[[], Awaitable[bytes | bytearray]],
+        close: Callable[[], Awaitable[None]],
+    ) -> Self:
         """Read the head.
 
         Raises:
             RemoteProtocolError: What `Exchange.opened` raises.
         """
         while not exchange.opened():
-            exchange.feed(await receive())
-        return cls(exchange, receive)
+            try:
+                data = await receive()
+            except Exception:
+                # A body of which only the error counts may be cut.
+                if exchange.response is None:
+                    raise
+                data = b""
+            exchange.feed(data)
+        return cls(exchange, receive, close)
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        while (data := self._exchange.take()) is not None:
-            if data:
-                yield data
-            else:
-                self._exchange.feed(await self._receive())
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not (data := self._exchange.take()):
+            if data is None:
+                raise StopAsyncIteration
+            self._exchange.feed(await self._receive())
+        return data
 
 
 async def forward(

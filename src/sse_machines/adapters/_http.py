@@ -9,7 +9,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import h11
 
@@ -28,8 +28,8 @@ class Exchange:
     Args:
         url: Where to send it, ``http`` or ``https``.
         method: The method.
-        headers: Headers besides ``host``, ``accept``, ``accept-encoding``, ``connection`` and the length
-            of the content; those given here come instead of them.
+        headers: Headers besides ``host``, ``accept``, ``accept-encoding``, ``connection``, and the type
+            and length of the content; those given here come instead of them.
         content: The body: bytes as they are, anything else as JSON, None for none.
 
     Attributes:
@@ -43,21 +43,13 @@ class Exchange:
     def __init__(
         self, url: str, *, method: str = "POST", headers: Headers = (), content: Any = None
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in _PORTS or not parts.hostname:
-            raise LocalProtocolError(f"not an http or https URL: {url!r}", code="bad_request")
-        self.host, self.secure = parts.hostname, parts.scheme == "https"
-        self.port = parts.port or _PORTS[parts.scheme]
+        parts, self.host, self.port = _split(url)
+        self.secure = parts.scheme == "https"
         self.response: Response | None = None
         self._connection = h11.Connection(h11.CLIENT)
         self._refused = bytearray()
-        body = (
-            content
-            if isinstance(content, bytes)
-            else b""
-            if content is None
-            else dumps(content).encode()
-        )
+        self._over = False
+        body = _written(content)
         defaults = {
             "host": parts.netloc.rpartition("@")[2],
             "accept": "text/event-stream",
@@ -65,12 +57,14 @@ class Exchange:
             "accept-encoding": "identity",
             "connection": "close",
         }
-        if content is not None:
-            defaults["content-length"] = str(len(body))
-            defaults["content-type"] = "application/json"
         pairs: Any = headers.items() if isinstance(headers, Mapping) else headers
         given: list[tuple[str, str]] = [*pairs]
         names = {name.lower() for name, _ in given}
+        if content is not None:
+            defaults["content-type"] = "application/json"
+        # A body that has a transfer coding has no other length.
+        if content is not None and "transfer-encoding" not in names:
+            defaults["content-length"] = str(len(body))
         fields = [(name, value) for name, value in defaults.items() if name not in names] + given
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         try:
@@ -97,6 +91,8 @@ class Exchange:
             event = self._next()
             if event is h11.NEED_DATA:
                 return False
+            if event is h11.PAUSED:
+                raise RemoteProtocolError("the server has switched to another protocol", code="bad_http")
             if isinstance(event, h11.Response):
                 self.response = Response(
                     status=event.status_code,
@@ -115,10 +111,13 @@ class Exchange:
             RemoteProtocolError: The connection was closed, or left HTTP, inside of the body
                 (``"bad_http"``).
         """
+        if self._over:
+            return None
         event = self._next()
         if isinstance(event, h11.Data):
             return bytes(event.data)
-        return b"" if event is h11.NEED_DATA else None
+        self._over = event is not h11.NEED_DATA
+        return None if self._over else b""
 
     def tls(self, context: ssl.SSLContext | None) -> ssl.SSLContext | None:
         """What to encrypt the connection with; None: it is not to be encrypted.
@@ -147,6 +146,27 @@ class Exchange:
             # What there is of the body has to do.
             pass
         raise _unexpected(response, code, message, bytes(self._refused[:_MAX_BODY]))
+
+
+def _split(url: str) -> tuple[SplitResult, str, int]:
+    """A URL, its host and its port."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise LocalProtocolError(f"not a URL: {url!r}", code="bad_request") from error
+    if parts.scheme not in _PORTS or not host:
+        raise LocalProtocolError(f"not an http or https URL: {url!r}", code="bad_request")
+    return parts, host, _PORTS[parts.scheme] if port is None else port
+
+
+def _written(content: Any) -> bytes:
+    if content is None or isinstance(content, bytes):
+        return content or b""
+    try:
+        return dumps(content).encode()
+    except ValueError as error:
+        raise LocalProtocolError(f"the content has no JSON: {error}", code="bad_request") from error
 
 
 def _fault(response: Response) -> tuple[str, str] | None:

@@ -191,14 +191,23 @@ class Body:
     Attributes:
         response: The head.
         settimeout: Sets how long the connection may be silent.
+        close: Closes the connection.
     """
 
     def __init__(self, exchange: Exchange, connection: socket.socket) -> None:
         while not exchange.opened():
-            exchange.feed(connection.recv(SIZE))
+            try:
+                data = connection.recv(SIZE)
+            except OSError:
+                # A body of which only the error counts may be cut.
+                if exchange.response is None:
+                    raise
+                data = b""
+            exchange.feed(data)
         self._exchange = exchange
         self._receive = connection.recv
         self.settimeout = connection.settimeout
+        self.close = connection.close
         self.response = exchange.response
 
     def recv(self, size: int) -> bytes:

@@ -135,13 +135,18 @@ async def open_body(
     exchange = Exchange(url, **request)
     context = exchange.tls(ssl)
     reader, writer = await asyncio.open_connection(exchange.host, exchange.port, ssl=context)
-    try:
-        writer.write(exchange.request)
-        yield await AsyncBody.open(exchange, functools.partial(reader.read, SIZE))
-    finally:
-        writer.close()
+
+    async def close() -> None:
+        # A server that is gone does not say goodbye, and TLS would wait for that.
+        writer.transport.abort()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
+
+    try:
+        writer.write(exchange.request)
+        yield await AsyncBody.open(exchange, functools.partial(reader.read, SIZE), close)
+    finally:
+        await close()
 
 
 @contextlib.asynccontextmanager

@@ -138,6 +138,7 @@ async def open_body(
             body raises it if it breaks off.
         LocalProtocolError: The URL or the request is none.
         OSError: There is no connection.
+        trio.BrokenResourceError: It broke while it was made; its cause says more.
     """
     from ._http import Exchange  # noqa: PLC0415 - h11 comes with an extra
 
@@ -148,7 +149,8 @@ async def open_body(
         stream = trio.SSLStream(stream, context, server_hostname=exchange.host, https_compatible=True)
     async with stream:
         await stream.send_all(exchange.request)
-        yield await AsyncBody.open(exchange, functools.partial(stream.receive_some, SIZE))
+        receive = functools.partial(stream.receive_some, SIZE)
+        yield await AsyncBody.open(exchange, receive, stream.aclose)
 
 
 @contextlib.asynccontextmanager
