@@ -1,7 +1,8 @@
-"""The ``sse-machines`` command: look at streams, and at the law they are judged by.
+"""The ``sse-machines`` command: look at streams, at the law they are judged by, and stand between.
 
-Reads files and standard input and writes lines. It deliberately opens no connection: ``curl -N`` and a
-pipe do that.
+All but one of its parts read files and standard input and write lines. They deliberately open no
+connection: ``curl -N`` and a pipe do that. ``relay`` is the gateway of `sse_machines.adapters.gateway`,
+which is not imported for anything else.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ._detect import PROTOCOLS as ALL
 from ._errors import ProtocolError
 from ._protocol import Comment, EndOfStream, Event, Outcome, Protocol, Violation, WireEvent
 from ._receiver import Receiver
+from ._relay_config import Hold, KeepAlive, RelayConfig, Stall
 from .chat import ChatCompletionChunk
 from .responses import LifecycleEvent
 
@@ -106,7 +108,69 @@ def _parser() -> argparse.ArgumentParser:
     draw.add_argument("protocol", choices=PROTOCOLS)
     draw.add_argument("--table", help="one of the protocol's tables; the stream's own by default")
     draw.set_defaults(run=_draw)
+
+    relay = commands.add_parser(
+        "relay",
+        help="serve a gateway between clients and one upstream",
+        description="Serve a gateway before one upstream, and print a line for each stream.",
+        epilog="needs the extra: pip install 'sse-machines[gateway]'",
+    )
+    relay.add_argument(
+        "--listen",
+        type=_address,
+        default="127.0.0.1:8080",
+        metavar="ADDRESS:PORT",
+        help="where to listen; by default where only this machine can connect (127.0.0.1:8080)",
+    )
+    relay.add_argument("--upstream", required=True, metavar="URL", help="the URL before the path")
+    relay.add_argument(
+        "--keepalive",
+        type=_seconds,
+        default=10.0,
+        metavar="S",
+        help="a comment after S s of silence (10)",
+    )
+    relay.add_argument(
+        "--stall",
+        type=_seconds,
+        default=120.0,
+        metavar="S",
+        help="a model without progress is stuck (120)",
+    )
+    relay.add_argument(
+        "--retries", type=int, default=1, metavar="N", help="more attempts, while there is no output (1)"
+    )
+    relay.set_defaults(run=_relay)
     return parser
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise ValueError(text)
+    return seconds
+
+
+def _relay(options: argparse.Namespace) -> int:
+    try:
+        from .adapters import gateway  # noqa: PLC0415 - it needs an extra
+    except ImportError as error:
+        return _usage(f"{error}; pip install 'sse-machines[gateway]'")
+    config = RelayConfig(
+        keepalive=KeepAlive(interval=options.keepalive, before_output=True),
+        stall=Stall(idle_progress=options.stall),
+        hold=Hold(),
+    )
+    served = gateway.Gateway(
+        options.upstream, config=config, retries=options.retries, served=gateway.tell
+    )
+    gateway.serve(served, *options.listen)
+    return 0
 
 
 def _draw(options: argparse.Namespace) -> int:

@@ -325,8 +325,8 @@ async def step_by_step(coroutine: Any, steps: int) -> Any:
 @pytest.mark.parametrize("steps", range(12))
 def test_cancelling_at_any_await_loses_no_event(source: str, steps: int) -> None:
     async def main() -> None:
-        slow = [step for piece in pieces(SAMPLE, 500) for step in (0, piece, 0)]
-        data = pieces(SAMPLE, 500) if source == "StreamReader" else slow
+        slow: list[Any] = [step for piece in pieces(SAMPLE, 500) for step in (0, piece, 0)]
+        data: list[Any] = [*pieces(SAMPLE, 500)] if source == "StreamReader" else slow
         events = iter_events(SOURCES[source](data), MESSAGES)
         seen: list[Event] = []
         for _ in range(len(EVENTS) * 20):

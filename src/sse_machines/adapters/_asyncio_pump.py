@@ -13,6 +13,9 @@ from typing import Any
 
 from ._reading import SIZE, Chunk, closer
 
+_TURNS = 20
+"""Turns of the event loop in which a source may end by itself."""
+
 
 class Pump:
     """Reads a source one chunk ahead; what its methods do is said where their interface is."""
@@ -75,6 +78,11 @@ class Pump:
     async def _close(self) -> None:
         self._put(ConnectionAbortedError("the source was closed"))
         if self._task is not None:
+            # A client that has come to its end tidies up. To cancel it then would leave a connection
+            # in its pool that nobody returns; to let it be gives back one that can be used again.
+            for _ in range(_TURNS):
+                if not self._task.done():
+                    await asyncio.sleep(0)
             self._task.cancel()
             await asyncio.wait({self._task})
             if not self._task.cancelled():

@@ -5,6 +5,8 @@ This module deliberately does no I/O: the adapters read, close and wait; here is
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from typing import Any, Generic, TypeAlias
 
 from .._protocol import A_co, E_co, Protocol
@@ -55,6 +57,15 @@ class Reading(Generic[E_co, A_co]):
         self._told = True
         self.receiver.receive_eof(clean=self._clean)
         return True
+
+
+def pieces(source: Any) -> Iterator[bytes]:
+    """What a source gives that does not have to be awaited, each piece as soon as it is there."""
+    for name in ("recv", "read1"):
+        if hasattr(source, name):
+            # Many that have it iterate over lines.
+            return iter(functools.partial(getattr(source, name), SIZE), b"")
+    return iter(source)
 
 
 def closer(source: Any) -> Any:

@@ -19,7 +19,7 @@ from .._errors import RemoteProtocolError
 from .._protocol import A_co, E_co, Protocol
 from .._receiver import Receiver
 from ._driving import Driving
-from ._reading import SIZE, Chunk, Reading, closer
+from ._reading import SIZE, Chunk, Reading, closer, pieces
 from ._thread import Threaded
 
 if TYPE_CHECKING:
@@ -80,11 +80,7 @@ class Pump:
                 self._stack.callback(chunks.close)
         if self._is_timed:
             return functools.partial(_receive_until, chunks)
-        for name in ("recv", "read1"):
-            if hasattr(chunks, name):
-                read = getattr(chunks, name)
-                return lambda _deadline: read(SIZE) or None
-        iterator: Iterator[bytes] = iter(chunks)
+        iterator = pieces(chunks)
         return lambda _deadline: next(iterator, None)
 
 

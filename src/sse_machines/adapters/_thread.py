@@ -8,20 +8,20 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Iterable
+from typing import Any
 
-from ._reading import closer
+from ._reading import closer, pieces
 
 
 class Threaded:
-    """An iterable of bytes, to be read as a socket is.
+    """An iterable of bytes or what has ``read1``, to be read as a socket is.
 
-    The thread reads one chunk ahead, and closes the iterable where it is done with it. A thread that is
+    The thread reads one chunk ahead, and closes the source where it is done with it. A thread that is
     inside of a foreign read when it is told to stop, stops when that returns: give clients of which that
     is not sure a read timeout.
     """
 
-    def __init__(self, chunks: Iterable[bytes]) -> None:
+    def __init__(self, chunks: Any) -> None:
         self._chunks = chunks
         self._ready: queue.Queue[bytes | Exception] = queue.Queue(1)
         self._stopped = False
@@ -65,7 +65,7 @@ class Threaded:
 
     def _run(self) -> None:
         try:
-            for chunk in self._chunks:
+            for chunk in pieces(self._chunks):
                 if self._stopped:
                     return
                 if chunk:
