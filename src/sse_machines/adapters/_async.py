@@ -5,6 +5,7 @@ This module deliberately knows neither of them. A pump reads the source and wait
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol as Interface
 
@@ -14,11 +15,19 @@ from .._errors import RemoteProtocolError
 from .._protocol import A_co, E_co, Protocol
 from .._receiver import Receiver
 from ._driving import Driving
-from ._reading import Chunk, Reading
+from ._reading import Chunk, Reading, closer
 
 if TYPE_CHECKING:
     # With an extra only.
     from ._http import Exchange
+
+
+async def aclose(source: object) -> None:
+    """Close what can be closed, in whichever way it is closed."""
+    close = closer(source)
+    closed = None if close is None else close()
+    if inspect.isawaitable(closed):
+        await closed
 
 
 class Pump(Interface):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 from collections.abc import AsyncIterator
 from typing import Any
 
-from ._reading import SIZE, Chunk, closer
+from ._async import aclose
+from ._reading import SIZE, Chunk
 
 _TURNS = 20
 """Turns of the event loop in which a source may end by itself."""
@@ -87,10 +87,8 @@ class Pump:
             await asyncio.wait({self._task})
             if not self._task.cancelled():
                 self._task.result()
-        close = None if callable(self._source) else closer(self._source)
-        closed = None if close is None else close()
-        if inspect.isawaitable(closed):
-            await closed
+        if not callable(self._source):
+            await aclose(self._source)
 
 
 def _settle(future: asyncio.Future[None]) -> None:

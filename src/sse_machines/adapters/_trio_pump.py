@@ -12,7 +12,8 @@ from typing import Any
 
 import trio
 
-from ._reading import Chunk, closer
+from ._async import aclose
+from ._reading import Chunk
 
 
 @contextlib.asynccontextmanager
@@ -37,14 +38,18 @@ class Pump:
         self._scope = trio.CancelScope()
         self._send, self._receive = trio.open_memory_channel[Chunk](0)
         self._chunks: list[Chunk] = []
-        self._started = False
+        self._started = self._closed = False
         self._over = trio.Event()
+        # What came out of the source's own context, where that was left.
+        self._fault: Exception | None = None
 
     async def _run(self) -> None:
         try:
             with self._scope:
                 async with contextlib.AsyncExitStack() as stack:
                     await self._pass_on(stack)
+        except Exception as error:  # noqa: BLE001 - it comes out where the source is closed
+            self._fault = error
         finally:
             self._over.set()
 
@@ -62,7 +67,7 @@ class Pump:
         await self._send.send(last)
 
     async def ready(self, deadline: float | None = None) -> bool:
-        if not self._started:
+        if not self._started and not self._closed:
             self._started = True
             self._tasks.start_soon(self._run)
         with trio.move_on_at(math.inf if deadline is None else deadline):
@@ -74,7 +79,8 @@ class Pump:
         return bool(self._chunks)
 
     async def _look(self) -> None:
-        self._look_now()
+        if not self._chunks:
+            self._look_now()
         if not self._chunks:
             try:
                 self._chunks.append(await self._receive.receive())
@@ -82,20 +88,24 @@ class Pump:
                 self._chunks.append(ConnectionAbortedError("the source was closed"))
 
     def _look_now(self) -> None:
-        if not self._chunks:
-            with contextlib.suppress(trio.WouldBlock, trio.EndOfChannel):
-                self._chunks.append(self._receive.receive_nowait())
+        with contextlib.suppress(trio.WouldBlock, trio.EndOfChannel):
+            self._chunks.append(self._receive.receive_nowait())
 
     def take(self) -> Chunk:
-        return self._chunks.pop()
+        return self._chunks.pop(0)
 
     async def aclose(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        # What is read and not taken would be lost with the task that holds it.
+        self._look_now()
         if self._started:
             self._scope.cancel()
             with trio.CancelScope(shield=True):
                 await self._over.wait()
-        self._started = True
         self._send.close()
-        close = None if callable(self._source) else closer(self._source)
-        if close is not None:
-            await close()
+        if self._fault is not None:
+            raise self._fault
+        if not callable(self._source):
+            await aclose(self._source)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -29,8 +28,7 @@ from .._sender import INTERRUPTED
 from ..chat import PROTOCOL as CHAT
 from ..messages import PROTOCOL as MESSAGES
 from ..responses import PROTOCOL as RESPONSES
-from ._async import AsyncRelayed
-from ._reading import closer
+from ._async import AsyncRelayed, aclose as close
 from .asyncio import relayed
 from .wsgi import HEADERS as _HEADERS, Writing
 
@@ -108,12 +106,12 @@ class EventStream:
             for data in writing.end():
                 yield data
         finally:
-            await _close(items)
+            await close(items)
             await self.aclose()
 
     async def aclose(self) -> None:
         """Close the iterable, for who has not begun to iterate."""
-        await _close(self._content)
+        await close(self._content)
 
 
 class EventStreamResponse(Response):
@@ -419,10 +417,3 @@ async def _cancel(*tasks: asyncio.Future[None]) -> None:
 def _settle(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
-
-
-async def _close(iterable: object) -> None:
-    close = closer(iterable)
-    closed = None if close is None else close()
-    if inspect.isawaitable(closed):
-        await closed
