@@ -1,4 +1,4 @@
-"""Command line: ``python -m benchmarks {frames,receive,accumulate,partial,send,relay,memory,steps}``."""
+"""Command line: ``python -m benchmarks NAME``; ``--help`` has the names."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from . import accumulate as accumulating, contenders, relay as relaying, writers
 from .contenders import FLOOR, FLOOR_ORJSON, HTTPX_SSE
+from .gateway import Load, print_load
 from .memory import print_memory
 from .partial import SIZES, print_partial
 from .steps import print_steps
@@ -94,6 +95,11 @@ def steps(args: argparse.Namespace) -> None:
     print_steps(args.size)
 
 
+def gateway(args: argparse.Namespace) -> None:
+    """Measure what gateways add, as processes on one core."""
+    print_load(Load(args.streams, args.events, args.interval), args.rounds)
+
+
 def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
@@ -144,6 +150,14 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("steps", help=steps.__doc__)
     command.add_argument("--size", type=_positive, help="bytes of the smaller input, for all shapes")
     command.set_defaults(run=steps)
+    command = commands.add_parser("gateway", help=gateway.__doc__)
+    command.add_argument("--streams", type=_positive, default=1000, help="at once")
+    command.add_argument("--events", type=_positive, default=50, help="per stream")
+    command.add_argument(
+        "--interval", type=float, default=0.5, help="seconds between two events of a stream"
+    )
+    command.add_argument("--rounds", type=_positive, default=2, help="behind one that warms up")
+    command.set_defaults(run=gateway)
     return parser
 
 

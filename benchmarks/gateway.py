@@ -17,7 +17,6 @@ import importlib.util
 import json
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -192,13 +191,12 @@ async def read_all(address: tuple[str, int], load: Load) -> tuple[list[int], lis
 @contextlib.contextmanager
 def _process(command: list[str], core: int, **options: Any) -> Iterator[subprocess.Popen[str]]:
     """A process on one core."""
-    process = subprocess.Popen(command, text=True, **options)
-    os.sched_setaffinity(process.pid, {core})
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    with subprocess.Popen(command, text=True, **options) as process:
+        os.sched_setaffinity(process.pid, {core})
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def _cpu(pid: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from typing import Any
 
@@ -196,3 +197,14 @@ def test_the_streams_are_legal(name: str) -> None:
 
     assert len(list(receiver)) == 31
     assert receiver.outcome is Outcome.COMPLETED
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs processes bound to a core")
+@pytest.mark.parametrize(
+    "output",
+    [["gateway", "--streams", "20", "--events", "5", "--interval", "0.02", "--rounds", "1"]],
+    indirect=True,
+)
+def test_gateway(output: str) -> None:
+    for name in ("no gateway", "Starlette and httpx", "sse-machines relay"):
+        assert re.search(rf"^{name} +20/20 ", output, re.MULTILINE)

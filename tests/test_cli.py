@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -414,3 +415,93 @@ def test_python_m(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     assert caught.value.code == 0
     assert lines(capsys)[-1] == "outcome: completed"
     runpy.run_module("sse_machines.__main__", run_name="somewhere else")
+
+
+# The gateway. What it does is tested elsewhere.
+
+
+class Serving:
+    """Stands in for uvicorn: notes how it was started, and sees that one can connect by then."""
+
+    def __init__(self) -> None:
+        self.gateway: Any = None
+        self.address: tuple[str, int] = ("", 0)
+
+    def run(self, server: Any, sockets: list[socket.socket]) -> None:
+        self.gateway = server.config.app
+        self.address = sockets[0].getsockname()[:2]
+        with socket.create_connection(self.address):
+            pass
+
+
+@pytest.fixture
+def serving(monkeypatch: pytest.MonkeyPatch) -> Serving:
+    it = Serving()
+
+    def run(server: Any, sockets: list[socket.socket]) -> None:
+        it.run(server, sockets)
+
+    monkeypatch.setattr("uvicorn.Server.run", run)
+    return it
+
+
+def test_relay_listens_on_loopback_and_says_where(
+    serving: Serving, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["relay", "--listen", "127.0.0.1:0", "--upstream", "http://upstream"]) == 0
+    host, port = serving.address
+    assert host == "127.0.0.1"
+    assert lines(capsys) == [f"listening on http://127.0.0.1:{port}"]
+    config = serving.gateway.config
+    assert (config.keepalive.interval, config.keepalive.before_output) == (10.0, True)
+    assert config.stall.idle_progress == 120.0
+    assert config.hold is not None
+    assert serving.gateway.retries == 1
+
+
+def test_relay_takes_its_times(serving: Serving, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--listen", "[::1]:0", "--keepalive", "2.5", "--stall", "60", "--retries", "3"]
+    assert cli.main(["relay", "--upstream", "http://upstream", *options]) == 0
+    assert lines(capsys) == [f"listening on http://[::1]:{serving.address[1]}"]
+    config = serving.gateway.config
+    assert (config.keepalive.interval, config.stall.idle_progress) == (2.5, 60.0)
+    assert serving.gateway.retries == 3
+
+
+def test_relay_tells_what_became_of_a_stream(
+    serving: Serving, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli.main(["relay", "--listen", ":0", "--upstream", "http://upstream"])
+    serving.gateway.served("a line")
+    assert serving.address[0] == "127.0.0.1"
+    assert lines(capsys)[1:] == ["a line"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--upstream", "http://u", "--keepalive", "0"],
+        ["--upstream", "http://u", "--stall", "nan"],
+        ["--upstream", "http://u", "--stall", "inf"],
+        ["--upstream", "http://u", "--listen", "8080x"],
+        ["--upstream", "http://u", "--retries", "x"],
+    ],
+)
+def test_relay_refuses_what_makes_no_sense(
+    options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["relay", *options])
+    assert exit_.value.code == 2
+    assert "usage: sse-machines relay" in capsys.readouterr().err
+
+
+def test_relay_says_which_extra_it_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "sse_machines.adapters.gateway", raising=False)
+    monkeypatch.delattr("sse_machines.adapters.gateway", raising=False)
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    assert cli.main(["relay", "--upstream", "http://upstream"]) == 2
+    assert "pip install 'sse-machines[gateway]'" in capsys.readouterr().err

@@ -74,7 +74,25 @@ def test_nobody_below_the_adapters_has_a_clock_or_does_io() -> None:
 
 def test_only_two_packages_are_needed() -> None:
     roots = {target.partition(".")[0] for name in MODULES for target in imports(name)}
-    assert roots - set(sys.stdlib_module_names) - {"sse_machines"} == {"attrs", "typing_extensions"}
+    wanted = roots - set(sys.stdlib_module_names) - {"sse_machines"}
+    assert wanted - set().union(*EXTRAS.values()) == {"attrs", "typing_extensions"}
+
+
+# Which adapter needs what besides, each with an extra or where it is used from.
+EXTRAS = {
+    "_http": {"h11"},
+    "_trio_pump": {"trio"},
+    "trio": {"trio"},
+    "asgi": {"starlette"},
+    "gateway": {"httpx", "uvicorn"},
+}
+
+
+def test_what_an_adapter_needs_besides_is_its_own_business() -> None:
+    for name in MODULES:
+        roots = {target.partition(".")[0] for target in imports(name)} - set(sys.stdlib_module_names)
+        own = EXTRAS.get(name.rpartition(".")[2], set()) if ".adapters." in name else set()
+        assert roots - {"sse_machines", "attrs", "typing_extensions"} == own, name
 
 
 def test_imports_make_no_circle() -> None:
@@ -112,6 +130,17 @@ ALLOWED = {
     "_relay_tables": {"_relay_events", "_protocol"},
     "relay": {"_meter", "_relay", "_relay_config", "_relay_events", "_relay_tables"},
     "testing._driver": {"_relay", "_relay_events", "_relay_tables", "_protocol"},
+    "adapters._request": set(),
+    "adapters._reading": {"_protocol", "_receiver"},
+    "adapters._driving": {"_protocol", "_relay", "_relay_events", "_reading"},
+    "adapters._http": {"_errors", "_payload", "_request"},
+    "adapters._thread": {"_reading"},
+    "adapters._sync": {
+        *("_errors", "_protocol", "_receiver", "_driving", "_http", "_reading", "_thread"),
+    },
+    "adapters._async": {"_errors", "_protocol", "_receiver", "_driving", "_http", "_reading"},
+    "adapters._asyncio_pump": {"_async", "_reading"},
+    "adapters._trio_pump": {"_async", "_reading"},
     "_collect": {"_accumulator", "_receiver", "_protocol", "_payload", "_errors"},
     "_sender": {"_verdicts", "_streams", "_protocol", "_frames", "_payload", "_errors"},
     "_writing": {"_protocol"},

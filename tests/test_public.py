@@ -59,6 +59,7 @@ def test_public_names() -> None:
         "Stall",
         "StreamTruncated",
         "ToolCall",
+        "UnexpectedResponse",
         "Unknown",
         "Usage",
         "Violation",

@@ -26,7 +26,7 @@ COMMANDS = [line for language, code in BLOCKS if language == "sh" for line in co
 def test_the_blocks_are_found() -> None:
     assert [language for language, _ in BLOCKS] == [
         *["sh", "sh"],
-        *["python", "text"] * 6,
+        *["python", "text"] * 7,
         "mermaid",
         *["python", "text"],
     ]

@@ -132,8 +132,10 @@ class AsyncRelayed:
 
     async def aclose(self) -> None:
         """End the relay, if it has not ended, and close the source."""
-        self._driving.abandon(self._clock())
-        await self._pump.aclose()
+        try:
+            self._driving.abandon(self._clock())
+        finally:
+            await self._pump.aclose()
 
     async def __aenter__(self) -> Self:
         return self

@@ -36,7 +36,10 @@ class Pump:
                 if callable(chunks):
                     context: Any = chunks()
                     chunks = await stack.enter_async_context(context)
-                async for chunk in _iterate(chunks):
+                iterator = _iterate(chunks)
+                if iterator is not self._source:
+                    stack.push_async_callback(aclose, iterator)
+                async for chunk in iterator:
                     self._put(chunk)
                     self._room = self._loop.create_future()
                     await self._room

@@ -171,8 +171,10 @@ class Relayed:
 
     def close(self) -> None:
         """End the relay, if it has not ended, and close the source."""
-        self._driving.abandon(time.monotonic())
-        self._pump.close()
+        try:
+            self._driving.abandon(time.monotonic())
+        finally:
+            self._pump.close()
 
     def __enter__(self) -> Self:
         return self

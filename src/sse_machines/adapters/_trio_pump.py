@@ -59,7 +59,10 @@ class Pump:
             if callable(chunks):
                 context: Any = chunks()
                 chunks = await stack.enter_async_context(context)
-            async for chunk in chunks:
+            iterator = aiter(chunks)
+            if iterator is not self._source:
+                stack.push_async_callback(aclose, iterator)
+            async for chunk in iterator:
                 await self._send.send(chunk)
             last = None
         except Exception as error:  # noqa: BLE001 - every client library has its own
