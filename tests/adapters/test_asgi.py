@@ -1001,11 +1001,24 @@ def test_an_application_that_sends_for_ever_is_cancelled(monkeypatch: pytest.Mon
     asyncio.run(asyncio.wait_for(main(), PATIENCE))
 
 
-def test_an_error_of_the_upstream_is_an_end_as_well() -> None:
-    failed = FRAMES[0] + Sender(MESSAGES).interrupt("Overloaded")
-    app = App(failed, 5.0, END)
-    server, error = guard(app)
-    assert (body_of(server), server.complete, error, app.left) == (failed, True, None, (5, ""))
+ENDS = [
+    ("messages", FRAMES[0] + Sender(MESSAGES).interrupt("Overloaded"), Outcome.FAILED),
+    (
+        "responses",
+        SAMPLES["responses"].replace(b"response.completed", b"response.incomplete"),
+        Outcome.INCOMPLETE,
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "answer", "outcome"), ENDS)
+def test_every_end_of_the_applications_own_lets_it_go_on(
+    name: str, answer: bytes, outcome: Outcome
+) -> None:
+    assert outcome_of(answer, PROTOCOLS[name]) is outcome
+    app = App(answer, 5.0, END)
+    server, error = guard(app, protocol=PROTOCOLS[name])
+    assert (body_of(server), server.complete, error, app.left) == (answer, True, None, (5, ""))
 
 
 @pytest.mark.parametrize("body", [b"<html>\n\n", b"data: " + b"x" * 2000])
@@ -1042,6 +1055,7 @@ def test_keep_alives_before_output_bring_the_start_along() -> None:
     keepalive = KeepAlive(interval=2, before_output=True)
     app = App(FRAMES[0], 5.0, b"".join(FRAMES[1:]), END)
     server, _ = guard(app, config=RelayConfig(hold=Hold(), keepalive=keepalive))
+    assert server.headers == [*STREAM_HEADERS, *HEADERS[1:]]
     assert server.times[:3] == [2, 2, 4]
     assert body_of(server) == b": keep-alive\n\n" * 2 + SAMPLE
 

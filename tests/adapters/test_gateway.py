@@ -69,7 +69,12 @@ class Upstream(httpx.AsyncBaseTransport):
             await asyncio.get_running_loop().create_future()
         if isinstance(answer, httpx.Response):
             return answer
-        headers = {**EVENT_STREAM, "x-request-id": "r-1", "connection": "keep-alive, x-hop", "x-hop": "1"}
+        headers = {
+            **EVENT_STREAM,
+            "x-request-id": "r-1",
+            "connection": "keep-alive, x-hop",
+            "x-hop": "1",
+        }
         return httpx.Response(200, headers=headers, stream=Body(answer, self.closed))
 
 
@@ -321,7 +326,9 @@ def test_a_refusal_behind_keep_alives_is_an_event_in_its_words() -> None:
     upstream = Upstream([FOREVER], refusal(400))
     serve(upstream, client)
     assert client.status == 200
-    assert b'"type":"overloaded_error","message":"Overloaded"' in client.writes[-1][1].replace(b": ", b":")
+    assert b'"type":"overloaded_error","message":"Overloaded"' in client.writes[-1][1].replace(
+        b": ", b":"
+    )
 
 
 @pytest.mark.parametrize("content", [b"<html>", b"[1]", b"", b'{"error": "words"}', b"x" * 1_000_000])
@@ -420,7 +427,9 @@ def test_a_request_that_is_too_large_is_refused() -> None:
 def test_everything_else_passes_as_it_is(client: Client) -> None:
     client.headers = [(b"accept-encoding", b"gzip")]
     answer = httpx.Response(
-        201, headers={"x-a": "1", "server": "s", "content-encoding": "gzip"}, stream=Body([b"\x1f\x8b..."], [])
+        201,
+        headers={"x-a": "1", "server": "s", "content-encoding": "gzip"},
+        stream=Body([b"\x1f\x8b..."], []),
     )
     upstream = Upstream(answer)
     assert serve(upstream, client) is None
@@ -529,5 +538,3 @@ def test_a_line_about_a_stream_without_output() -> None:
         "path=/v1/messages model=- status=- outcome=cancelled attempts=1 seconds=1.000 first_output=- "
         "events=0 bytes=0 usage=none input=- output=-"
     )
-
-

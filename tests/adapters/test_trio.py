@@ -49,6 +49,8 @@ QUIET = RelayConfig(keepalive=None, stall=None)
 IMPATIENT = RelayConfig(keepalive=None, stall=Stall(idle_progress=90.0))
 INTERRUPTED = b"Response stream interrupted, please retry"
 FOREVER = object()
+# In virtual seconds: nothing here takes so long, unless it takes for ever.
+PATIENCE = 1_000_000
 ANSWERS = {
     path.name: path.read_bytes()
     for folder in (FOLDER, FOLDER / "gateway")
@@ -64,13 +66,13 @@ def run(main: Callable[..., Awaitable[T]], *args: Any) -> T:
 
     async def rescue(stuck: trio.lowlevel.Task) -> None:
         # What is shielded does not notice that its time is over.
-        await trio.sleep(2_000_000)
+        await trio.sleep(2 * PATIENCE)
         trio.lowlevel.reschedule(stuck, outcome.Error(AssertionError("waits for ever")))
 
     async def checked() -> T:
         trio.lowlevel.spawn_system_task(rescue, trio.lowlevel.current_task())
         before = trio.lowlevel.current_statistics().tasks_living
-        with trio.fail_after(1_000_000):
+        with trio.fail_after(PATIENCE):
             result = await main(*args)
         assert trio.lowlevel.current_statistics().tasks_living == before
         return result
@@ -106,7 +108,7 @@ class Script:
                 return step
             if isinstance(step, Exception):
                 raise step
-            await (trio.sleep_forever() if step is FOREVER else trio.sleep(step))
+            await trio.sleep(math.inf if step is FOREVER else step)
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
@@ -551,7 +553,7 @@ class Cancelling(trio.abc.Instrument):
 
 @contextlib.contextmanager
 def cancelling(steps: int) -> Iterator[trio.CancelScope]:
-    """Run what is inside, but cancel it after so many steps of the program, if it goes on for so long."""
+    """Run what is inside, but cancel it after so many steps of the program, if it takes so many."""
     with trio.CancelScope() as scope:
         instrument = Cancelling(scope, steps)
         trio.lowlevel.add_instrument(instrument)
@@ -629,8 +631,7 @@ def test_an_error_survives_a_cancelled_call(kind: str) -> None:
             SOURCES[kind](*slowly(*pieces(SAMPLE[:1500], 500))) as source,
             iter_events(source, MESSAGES) as events,
         ):
-            scope = trio.CancelScope()
-            with contextlib.suppress(StreamTruncated), cancelling(steps) as scope:
+            with cancelling(steps) as scope, contextlib.suppress(StreamTruncated):
                 await take_all(events, seen)
             with pytest.raises(StreamTruncated):
                 await take_all(events, seen)
@@ -1223,8 +1224,8 @@ def test_everything_a_relay_tells_is_observed() -> None:
 
 
 @pytest.mark.parametrize("failing", [EVENTS[3:4], [Closed(outcome=RelayOutcome.CANCELLED)], None])
-@pytest.mark.parametrize("of", [relay, relayed])
-def test_an_observer_that_fails_fails_the_call_and_the_upstream_is_closed(failing: Any, of: Any) -> None:
+@pytest.mark.parametrize("of", ["relay", "relayed"])
+def test_an_observer_that_fails_fails_the_call_and_the_upstream_is_closed(failing: Any, of: str) -> None:
     async def main() -> None:
         def observe(event: Event) -> None:
             # None: whatever it is told.
@@ -1233,17 +1234,18 @@ def test_an_observer_that_fails_fails_the_call_and_the_upstream_is_closed(failin
 
         source, it = Script(*pieces(SAMPLE, 300)[:-1], FOREVER), machine()
         with pytest.raises(ZeroDivisionError):
-            if of is relay:
-                await relay(source, Sink(error=OSError(), after=3), it, observe=observe)
-            else:
-                await take(relayed(source, it, observe=observe))
+            await using[of](source, it, observe)
         assert it.outcome is RelayOutcome.CANCELLED
         assert source.closed == 1
         assert trio.current_time() == 0.0
 
-    async def take(context: Any) -> None:
-        async with context as body:
+    async def write(source: Script, it: Relay, observe: Any) -> None:
+        await relay(source, Sink(error=OSError(), after=3), it, observe=observe)
+
+    async def take(source: Script, it: Relay, observe: Any) -> None:
+        async with relayed(source, it, observe=observe) as body:
             for _ in range(3):
                 await anext(body)
 
+    using = {"relay": write, "relayed": take}
     run(main)

@@ -16,7 +16,6 @@ from collections.abc import (
     Awaitable,
     Callable,
     Mapping,
-    MutableMapping,
 )
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,6 +27,7 @@ from .._sender import INTERRUPTED
 from ..chat import PROTOCOL as CHAT
 from ..messages import PROTOCOL as MESSAGES
 from ..responses import PROTOCOL as RESPONSES
+from ._asgi import Message, Receive, Send, cancel, disconnect, unless
 from ._async import AsyncRelayed, aclose as close
 from .asyncio import relayed
 from .wsgi import HEADERS as _HEADERS, Writing
@@ -48,10 +48,6 @@ LINGER = 10.0
 """Seconds that a guarded application has to end its response behind the end of the answer, and to leave
 when it is told."""
 
-# What Starlette calls Scope is the same.
-Message: TypeAlias = "MutableMapping[str, Any]"
-Receive: TypeAlias = "Callable[[], Awaitable[Message]]"
-Send: TypeAlias = "Callable[[Message], Awaitable[None]]"
 App: TypeAlias = "Callable[[Message, Receive, Send], Awaitable[None]]"
 
 _DEFAULT_CONFIG = RelayConfig()
@@ -153,7 +149,7 @@ class EventStreamResponse(Response):
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Send the response."""
-        await _unless(_disconnect(receive), self._run(send, bodiless=scope["method"] == "HEAD"))
+        await unless(disconnect(receive), self._run(send, bodiless=scope["method"] == "HEAD"))
         if self._failure is not None:
             raise self._failure
         if self.background is not None:
@@ -267,7 +263,7 @@ class _Exchange:
                     task.cancel()
             await asyncio.wait({task})
         finally:
-            await _cancel(*filter(None, [task, self._listener]))
+            await cancel(*filter(None, [task, self._listener]))
         if not task.cancelled():
             task.result()
 
@@ -315,11 +311,9 @@ class _Exchange:
                     await asyncio.wait({self._left})
             await self._inbox.put(message)
 
-    def _returned(self, task: asyncio.Future[None]) -> None:
+    def _returned(self, _task: asyncio.Future[None]) -> None:
         if not self._ended.done():
-            error = None if task.cancelled() else task.exception()
-            unfinished = ConnectionAbortedError("the application has not ended its response")
-            self._end(error if isinstance(error, Exception) else unfinished)
+            self._end(ConnectionAbortedError("the application has not ended its response"))
 
     def _end(self, last: Exception | None) -> None:
         self._ended.set_result(None)
@@ -340,12 +334,12 @@ class _Exchange:
     async def _relay(self, protocol: Protocol[Any, Any], config: RelayConfig) -> None:
         machine = Relay(protocol, config, now=asyncio.get_running_loop().time())
         async with relayed(self._body(), machine) as body:
-            await _unless(self._gone, self._forward(body, at_once=config.hold is None))
+            await unless(self._gone, self._forward(body, at_once=config.hold is None))
             body.downstream_closed()
             # Drained, if it is to be; else it ends here.
             await anext(body, None)
         if machine.outcome in _ENDED:
-            await _unless(asyncio.sleep(LINGER), self._drop())
+            await unless(asyncio.sleep(LINGER), self._drop())
         self._left.set_result(None)
 
     async def _forward(self, body: AsyncRelayed, *, at_once: bool) -> None:
@@ -389,29 +383,6 @@ async def _put(send: Send, message: Message) -> None:
     except OSError:
         # It comes to the same as a disconnect: a client that is gone cancels the response.
         raise asyncio.CancelledError from None
-
-
-async def _disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _unless(gone: Awaitable[None], work: Awaitable[None]) -> None:
-    """Do the work, unless something happens before it is done; then it is cancelled."""
-    tasks = [asyncio.ensure_future(work), asyncio.ensure_future(gone)]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        await _cancel(*tasks)
-    for task in tasks:
-        if not task.cancelled():
-            task.result()
-
-
-async def _cancel(*tasks: asyncio.Future[None]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
 
 
 def _settle(future: asyncio.Future[None]) -> None:

@@ -12,8 +12,8 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 from urllib.parse import quote
 
 import attrs
@@ -27,12 +27,9 @@ from .._protocol import ErrorInfo, Protocol
 from .._relay import Relay
 from .._relay_config import RelayConfig
 from .._relay_events import Counters, FailedBeforeOutput, RelayOutcome
+from ._asgi import Message, Receive, Send, disconnect, unless
 from .asgi import HEADERS
 from .asyncio import relay
-
-Scope: TypeAlias = "Mapping[str, Any]"
-Receive: TypeAlias = "Callable[[], Awaitable[Any]]"
-Send: TypeAlias = "Callable[[Any], Awaitable[None]]"
 
 _logger = logging.getLogger("sse_machines.gateway")
 _PATHS = {"/chat/completions": "chat", "/responses": "responses", "/messages": "messages"}
@@ -147,7 +144,7 @@ class Gateway:
         self._transport = transport
         self._client: httpx.AsyncClient | None = None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve a request, as ASGI has it."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
@@ -169,22 +166,22 @@ class Gateway:
         await self.aclose()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, scope: Message, receive: Receive, send: Send) -> None:
         body = await _body(receive, self._max_request)
         if body is None:
             await _refuse(send, _Refusal.of(_TOO_LARGE, ErrorInfo(message=_REQUEST_TOO_LARGE), scope))
             return
         protocol, model = _asked_for(scope, body)
         if protocol is None:
-            await _until(_gone(receive), self._pass_on(scope, body, send))
+            await unless(disconnect(receive), self._pass_on(scope, body, send))
             return
         asked = _Asked(scope=scope, body=body, protocol=protocol, model=model)
         stream = _Stream(self, asked, _Answer(send))
-        gone = _gone(receive)
+        gone = disconnect(receive)
         # Who drains is only told, and reads on.
-        await _until(stream.leave(gone) if self.config.drain else gone, stream.serve())
+        await unless(stream.leave(gone) if self.config.drain else gone, stream.serve())
 
-    async def _pass_on(self, scope: Scope, body: bytes, send: Send) -> None:
+    async def _pass_on(self, scope: Message, body: bytes, send: Send) -> None:
         """Send a request on that is none for a stream we know, and the answer back, as they are."""
         async with contextlib.AsyncExitStack() as stack:
             try:
@@ -201,7 +198,7 @@ class Gateway:
             await send({"type": "http.response.body", "body": b""})
 
     def request(
-        self, scope: Scope, body: bytes, **headers: str
+        self, scope: Message, body: bytes, **headers: str
     ) -> contextlib.AbstractAsyncContextManager[httpx.Response]:
         """Send a request on."""
         if self._client is None:
@@ -226,7 +223,7 @@ class Gateway:
 class _Asked:
     """A request for a stream."""
 
-    scope: Scope
+    scope: Message
     body: bytes
     protocol: Protocol[Any]
     model: str | None
@@ -352,7 +349,7 @@ class _Refusal:
     error: ErrorInfo
 
     @classmethod
-    def of(cls, status: int, error: ErrorInfo, scope: Scope) -> _Refusal:
+    def of(cls, status: int, error: ErrorInfo, scope: Message) -> _Refusal:
         """An error of our own, in the form that the endpoint has for errors."""
         kind = error.type or "api_error"
         if scope["path"].endswith("/messages"):
@@ -403,7 +400,7 @@ async def _body(receive: Receive, limit: int) -> bytes | None:
     return bytes(body)
 
 
-def _asked_for(scope: Scope, body: bytes) -> tuple[Protocol[Any] | None, str | None]:
+def _asked_for(scope: Message, body: bytes) -> tuple[Protocol[Any] | None, str | None]:
     """The protocol of the stream that is asked for, None if none is, and the model."""
     protocol = next((it for end, it in _ENDPOINTS.items() if scope["path"].endswith(end)), None)
     if protocol is None or scope["method"] != "POST":
@@ -425,25 +422,6 @@ def _without(headers: Any, names: Any) -> list[tuple[bytes, bytes]]:
     dropped = {name.strip().lower() for name in named.decode("latin-1").split(",")}
     dropped |= set(names)
     return [pair for pair in pairs if pair[0].lower().decode("latin-1") not in dropped]
-
-
-async def _gone(receive: Receive) -> None:
-    """Wait until the client is gone."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _until(gone: Awaitable[None], work: Awaitable[None]) -> None:
-    """Work until it is done, or until there is nobody to work for."""
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(gone)
-    try:
-        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        working.cancel()
-        leaving.cancel()
-        await asyncio.wait({working, leaving})
-    if not working.cancelled():
-        working.result()
 
 
 def serve(gateway: Gateway, host: str, port: int) -> None:
