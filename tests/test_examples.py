@@ -23,17 +23,13 @@ import httpx
 import pytest
 import uvicorn
 
-from sse_machines import FrameReader, Outcome, collect
+from sse_machines import FrameReader, Hold, KeepAlive, Outcome, RelayConfig, Stall, collect
 from tests.adapters.streams import PROTOCOLS, SAMPLES
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-# As for a script that is run: an example finds another one beside it.
-sys.path.append(str(EXAMPLES))
 
 CLIENTS = ["aiohttp_client", "httpx_client", "raw_socket_client", "requests_client", "urllib3_client"]
-TESTED = {*CLIENTS, "chaos_script", "chaos_upstream", "check_fleet", "fastapi_server"}
-# Tested with the gateway of the adapters.
-ALSO = {"gateway"}
+TESTED = {*CLIENTS, "chaos_script", "chaos_upstream", "check_fleet", "fastapi_server", "gateway"}
 
 PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
 TEXT = "Let me look at the sky over Oslo ☂️."
@@ -59,7 +55,7 @@ def blocks_of(name: str) -> list[bytes]:
 
 
 def test_every_example_is_tested() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} - ALSO == TESTED
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == TESTED
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
@@ -622,14 +618,14 @@ QUESTION = {"model": "parrot", "messages": [{"role": "user", "content": "Oslo's 
 
 
 @contextlib.contextmanager
-def fastapi_server() -> Iterator[str]:
-    config = uvicorn.Config(example("fastapi_server").app, log_level="critical", ws="none")
+def served(app: Any) -> Iterator[str]:
+    config = uvicorn.Config(app, log_level="critical", ws="none")
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}{PATHS['messages']}"
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
             thread.join()
@@ -639,15 +635,15 @@ def fastapi_server() -> Iterator[str]:
 def test_the_server_streams_events_that_every_client_reads(
     client: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with fastapi_server() as url:
-        assert show(client, url, {}) is Outcome.COMPLETED
+    with served(example("fastapi_server").app) as url:
+        assert show(client, url + PATHS["messages"], {}) is Outcome.COMPLETED
     assert capsys.readouterr().out == "Oslo's weather?\n[completed]\n"
 
 
 def test_what_the_server_streams_adds_up_to_what_it_gives_at_once() -> None:
-    with fastapi_server() as url:
-        streamed = httpx.post(url, json={**QUESTION, "stream": True})
-        whole = httpx.post(url, json=QUESTION).json()
+    with served(example("fastapi_server").app) as url:
+        streamed = httpx.post(url + PATHS["messages"], json={**QUESTION, "stream": True})
+        whole = httpx.post(url + PATHS["messages"], json=QUESTION).json()
     result = collect(streamed.content, PROTOCOLS["messages"], strict=True)
     assert streamed.headers["content-type"].startswith("text/event-stream")
     assert (result.outcome, result.message) == (Outcome.COMPLETED, whole)
@@ -661,3 +657,94 @@ def test_the_server_runs_as_a_script() -> None:
         read_until(process.stderr, "running on ")
         url = read_until(process.stderr, " ").strip()
         assert example("urllib3_client").show(url + PATHS["messages"], {}) is Outcome.COMPLETED
+
+
+# --- The gateway
+
+QUICK = RelayConfig(
+    keepalive=KeepAlive(interval=0.05, text="hopbase-keepalive", before_output=True),
+    stall=Stall(idle_progress=0.4),
+    hold=Hold(),
+)
+
+
+@pytest.fixture
+def gateway(upstream: Any) -> Iterator[str]:
+    with served(example("gateway").gateway(upstream.url, QUICK)) as url:
+        yield url
+
+
+def through(url: str, name: str, chaos: str) -> httpx.Response:
+    headers = {"x-chaos": chaos, "content-type": "application/json"}
+    return httpx.post(url + PATHS[name], content=STREAM, headers=headers, timeout=LIMIT)
+
+
+@every_protocol
+@pytest.mark.parametrize("chaos", ["", "hang", "cut=1,times=1", "status=503,times=1", "html,times=1"])
+def test_the_gateway_passes_a_whole_answer_on(
+    gateway: str, upstream: Any, name: str, chaos: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    response = through(gateway, name, chaos)
+    assert response.status_code == 200
+    assert response.content == SAMPLES[name]
+    assert len(upstream.requests) == 1 + ("times" in chaos)
+    wait_for(lambda: upstream.open == 0)
+    assert capsys.readouterr().out.startswith(f"{PATHS[name]} completed Usage(")
+
+
+@every_protocol
+@pytest.mark.parametrize("at", [1, 9])
+def test_the_gateway_keeps_the_connection_alive(gateway: str, name: str, at: int) -> None:
+    content = through(gateway, name, f"pause=0.2,at={at}").content
+    assert content.count(b": hopbase-keepalive\n\n") >= 2
+    assert content.replace(b": hopbase-keepalive\n\n", b"") == SAMPLES[name]
+
+
+@every_protocol
+@pytest.mark.parametrize(
+    "ending", [("cut=9", "aborted"), ("eof=9", "truncated"), ("stall=9", "stalled")], ids="".join
+)
+def test_the_gateway_says_in_the_stream_that_it_breaks_off(
+    gateway: str, upstream: Any, name: str, ending: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    chaos, outcome = ending
+    result = collect(through(gateway, name, chaos).content, PROTOCOLS[name])
+    assert result.outcome is Outcome.FAILED
+    assert len(upstream.requests) == 1
+    wait_for(lambda: upstream.open == 0)
+    assert capsys.readouterr().out.startswith(f"{PATHS[name]} {outcome} Usage(")
+
+
+@pytest.mark.parametrize("chaos", ["html", "status=503", "cut=1"])
+def test_what_the_gateway_cannot_get_is_an_http_error(gateway: str, upstream: Any, chaos: str) -> None:
+    response = through(gateway, "messages", chaos)
+    assert response.status_code == 502
+    assert response.json()["error"]["type"] == "api_error"
+    assert len(upstream.requests) == 2
+
+
+def test_the_gateway_passes_on_what_is_no_stream(gateway: str) -> None:
+    response = httpx.post(gateway + PATHS["chat"], json={})
+    assert response.json() == {"object": "sample"}
+
+
+def test_a_client_that_leaves_the_gateway_has_the_upstream_closed(gateway: str, upstream: Any) -> None:
+    headers = {"x-chaos": "stall=9", "content-type": "application/json"}
+    with httpx.stream("POST", gateway + PATHS["messages"], content=STREAM, headers=headers) as response:
+        next(response.iter_raw())
+        assert upstream.open == 1
+    wait_for(lambda: upstream.open == 0)
+
+
+def test_the_gateway_runs_as_a_script(upstream: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with script("gateway", upstream.url, str(port)):
+        wait_for(lambda: listens(port))
+        assert through(f"http://127.0.0.1:{port}", "chat", "").content == SAMPLES["chat"]
+
+
+def listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+        return True
+    return False
