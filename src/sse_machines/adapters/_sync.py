@@ -58,7 +58,8 @@ class Pump:
             self._chunk = self._read(deadline)
         except TimeoutError as error:
             self._chunk = error
-            return deadline is None
+            # What has a number comes from the system, which has given the connection up.
+            return deadline is None or error.errno is not None
         except Exception as error:  # noqa: BLE001 - the same
             self._chunk = error
         return True
