@@ -686,7 +686,8 @@ def test_the_gateway_passes_a_whole_answer_on(
 ) -> None:
     response = through(gateway, name, chaos)
     assert response.status_code == 200
-    assert response.content == SAMPLES[name]
+    # On a busy machine a pause can be long enough for a sign of life.
+    assert response.content.replace(b": hopbase-keepalive\n\n", b"") == SAMPLES[name]
     assert len(upstream.requests) == 1 + ("times" in chaos)
     wait_for(lambda: upstream.open == 0)
     assert capsys.readouterr().out.startswith(f"{PATHS[name]} completed Usage(")

@@ -238,7 +238,8 @@ class Relay:
     def downstream_ready(self, n_unsent: int, now: float) -> Output:
         """Tell how much of what was put out is not written yet.
 
-        While anything is, no keep-alive is put behind it. Over ``max_unsent`` bytes the upstream is not
+        While anything is, no keep-alive is put behind it, and the client's silence begins where nothing is
+        any more. Over ``max_unsent`` bytes the upstream is not
         to be read (see `want_read`), and its clocks stand still.
 
         Args:
@@ -251,6 +252,9 @@ class Relay:
         if n_unsent < 0:
             raise LocalProtocolError("n_unsent must be at least 0")
         self._clocks.advance(now)
+        if self._unsent and not n_unsent:
+            # The client has heard something up to now.
+            self._clocks.written_at = self._clocks.now
         self._unsent = 0 if self._phase is DRAINING or self._phase is CLOSED else n_unsent
         if self._unsent > self._config.max_unsent:
             self._clocks.pause()

@@ -1,4 +1,4 @@
-"""The gateway, without sockets and in virtual time: requests as ASGI has them, and a scripted upstream."""
+"""The gateway, without sockets and in virtual time: requests as ASGI has them, a scripted upstream."""
 
 from __future__ import annotations
 
@@ -106,10 +106,8 @@ class Client:
     @property
     def scope(self) -> dict[str, Any]:
         raw = {"raw_path": self.path.encode()} if self.raw_path else {}
-        return {
-            **{"type": "http", "method": self.method, "path": self.path, "query_string": self.query},
-            **{"headers": self.headers, **raw},
-        }
+        asked = {"method": self.method, "path": self.path, "query_string": self.query}
+        return {"type": "http", "headers": self.headers, **asked, **raw}
 
     async def ask(self, app: Any) -> None:
         parts = pieces(self.content, 20) or [b""]
@@ -341,7 +339,8 @@ def test_a_refusal_may_be_anything(content: bytes) -> None:
 
 
 def test_what_the_upstream_says_in_its_stream_before_output_goes_to_the_client() -> None:
-    error = b'event: error\ndata: {"type":"error","error":{"type":"invalid_request_error","message":"no"}}\n\n'
+    fault = {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}
+    error = f"event: error\ndata: {json.dumps(fault)}\n\n".encode()
     client = Client()
     served = serve(Upstream([error]), client)
     assert client.status == 200

@@ -340,6 +340,14 @@ def test_a_source_that_fails_behind_the_end_is_nobodys_business() -> None:
     assert events[-1] == EndOfStream(outcome=Outcome.COMPLETED_NO_DONE)
 
 
+def test_a_last_event_without_its_blank_line_counts_unless_the_source_has_failed() -> None:
+    unfinished = SAMPLE.removesuffix(b"\n\n")
+    events = list(iter_events([unfinished], MESSAGES))
+    assert events[-1] == EndOfStream(outcome=Outcome.COMPLETED)
+    with pytest.raises(StreamTruncated):
+        list(iter_events(Script(unfinished, OSError("reset")), MESSAGES))
+
+
 @pytest.mark.parametrize("taken", [0, 1, 5])
 def test_the_source_is_closed_where_the_context_is_left(taken: int) -> None:
     left: list[str] = []
@@ -538,6 +546,20 @@ def test_nobody_is_blamed_while_the_client_is_slow(kind: str) -> None:
     with SOURCES[kind](*pieces(SAMPLE, 900)) as source:
         assert relay(source, sink, machine(stalling(0.04))) is RelayOutcome.COMPLETED
     assert sink.data == SAMPLE
+
+
+def test_a_client_that_is_slower_than_the_keep_alives_is_sent_what_has_come() -> None:
+    writes: list[bytes] = []
+
+    def sink(data: bytes) -> None:
+        time.sleep(0.02)
+        writes.append(data)
+        # It gives up where nothing but keep-alives comes.
+        assert len(writes) < 10
+
+    config = RelayConfig(keepalive=KeepAlive(interval=0.01, text="here"), stall=None)
+    assert relay(Timed(*pieces(SAMPLE, 900)), sink, machine(config)) is RelayOutcome.COMPLETED
+    assert b"".join(writes).replace(b": here\n\n", b"") == SAMPLE
 
 
 def test_the_silence_of_the_upstream_counts_from_where_the_client_is_ready() -> None:

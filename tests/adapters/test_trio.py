@@ -334,6 +334,13 @@ def test_a_source_that_fails_behind_the_end_is_nobodys_business() -> None:
     assert events[-1] == EndOfStream(outcome=Outcome.COMPLETED_NO_DONE)
 
 
+def test_a_last_event_without_its_blank_line_counts_unless_the_source_has_failed() -> None:
+    unfinished = SAMPLE.removesuffix(b"\n\n")
+    assert run(read, Script(unfinished))[-1] == EndOfStream(outcome=Outcome.COMPLETED)
+    with pytest.raises(StreamTruncated):
+        run(read, Script(unfinished, OSError("reset")))
+
+
 @pytest.mark.parametrize("taken", [0, 1, 5])
 def test_the_source_is_closed_where_the_context_is_left(taken: int) -> None:
     async def main() -> None:
@@ -425,13 +432,18 @@ def test_what_was_read_ahead_can_be_taken_after_closing() -> None:
 
 
 @pytest.mark.parametrize("kind", ["iterable", "function"])
-def test_what_was_closed_before_it_was_read_is_truncated(kind: str) -> None:
+def test_what_was_closed_before_it_was_read_is_not_read_and_truncated(kind: str) -> None:
     async def main() -> None:
-        async with SOURCES[kind](SAMPLE) as source, iter_events(source, MESSAGES) as events:
+        script, left = Script(SAMPLE), list[str]()
+        source = script if kind == "iterable" else opening(script, left)
+        async with iter_events(source, MESSAGES) as events:
             await events.aclose()
             with pytest.raises(StreamTruncated) as raised:
                 await anext(events)
             assert isinstance(raised.value.__cause__, ConnectionAbortedError)
+        assert script.given == 0
+        assert script.closed == (kind == "iterable")
+        assert left == []
 
     run(main)
 
@@ -855,6 +867,18 @@ def test_nobody_is_blamed_while_the_client_is_slow() -> None:
         sink = Sink(wait=200)
         source = Script(*pieces(SAMPLE, 400))
         assert await relay(source, sink, machine(IMPATIENT)) is RelayOutcome.COMPLETED
+        assert sink.data == SAMPLE
+
+    run(main)
+
+
+def test_a_client_that_is_slower_than_the_keep_alives_is_sent_what_has_come() -> None:
+    async def main() -> None:
+        sink, source = Sink(wait=20), Script(*pieces(SAMPLE, 900))
+        config = RelayConfig(keepalive=KeepAlive(interval=10.0), stall=None)
+        with trio.fail_after(1000):
+            assert await relay(source, sink, machine(config)) is RelayOutcome.COMPLETED
+        # It has never waited without that there was something to write.
         assert sink.data == SAMPLE
 
     run(main)

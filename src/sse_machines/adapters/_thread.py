@@ -64,18 +64,25 @@ class Threaded:
             self._ready.get_nowait()
 
     def _run(self) -> None:
+        last: bytes | Exception = b""
         try:
-            for chunk in pieces(self._chunks):
-                if self._stopped:
-                    return
-                if chunk:
-                    self._ready.put(chunk)
-            last: bytes | Exception = b""
+            self._pass_on()
         except Exception as error:  # noqa: BLE001 - every client library has its own
             last = error
-        finally:
+        try:
             self._close()
-        self._ready.put(last)
+        except Exception as error:  # noqa: BLE001 - the same
+            last = error
+        if not self._stopped:
+            self._ready.put(last)
+
+    def _pass_on(self) -> None:
+        for chunk in pieces(self._chunks):
+            if chunk:
+                self._ready.put(chunk)
+            # Another read might take for ever.
+            if self._stopped:
+                return
 
     def _close(self) -> None:
         close = closer(self._chunks)

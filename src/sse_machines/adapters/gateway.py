@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -271,7 +271,7 @@ class _Stream:
         await asyncio.get_running_loop().create_future()
 
     @contextlib.asynccontextmanager
-    async def _upstream(self) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def _upstream(self) -> AsyncGenerator[AsyncIterator[bytes]]:
         if self._attempts:
             await asyncio.sleep(self._gateway.backoff * 2 ** (self._attempts - 1))
         self._attempts += 1
