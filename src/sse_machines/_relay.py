@@ -238,9 +238,9 @@ class Relay:
     def downstream_ready(self, n_unsent: int, now: float) -> Output:
         """Tell how much of what was put out is not written yet.
 
-        While anything is, no keep-alive is put behind it, and the client's silence begins where nothing is
-        any more. Over ``max_unsent`` bytes the upstream is not
-        to be read (see `want_read`), and its clocks stand still.
+        While anything is, no keep-alive is put behind it; the silence that a keep-alive ends begins where
+        all is written. Over ``max_unsent`` bytes the upstream is not to be read (see `want_read`), and
+        its clocks stand still.
 
         Args:
             n_unsent: Bytes.
