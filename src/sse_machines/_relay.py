@@ -238,8 +238,8 @@ class Relay:
     def downstream_ready(self, n_unsent: int, now: float) -> Output:
         """Tell how much of what was put out is not written yet.
 
-        While anything is, no keep-alive is put behind it; the silence that a keep-alive ends begins where
-        all is written. Over ``max_unsent`` bytes the upstream is not to be read (see `want_read`), and
+        While anything is, no keep-alive is put behind it; the silence that one ends begins where all is
+        written. Over ``max_unsent`` bytes the upstream is not to be read (see `want_read`), and
         its clocks stand still.
 
         Args:
