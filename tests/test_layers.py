@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import io
 import os
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 import sse_machines
 
@@ -212,3 +216,24 @@ def test_importing_the_package_loads_no_io_module() -> None:
     loaded = set(result.stdout.split())
     assert "sse_machines._sender" in loaded
     assert not loaded & {"asyncio", "logging", "socket", "selectors", "ssl", "multiprocessing"}
+
+
+@pytest.mark.parametrize("name", ["asyncio", "sync", "trio"])
+def test_an_adapter_is_thin(name: str) -> None:
+    path = PACKAGE / "adapters" / f"{name}.py"
+    source = path.read_text(encoding="utf-8")
+    told = {
+        line
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for line in range(node.lineno, (node.end_lineno or 0) + 1)
+    }
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    lines = {token.start[0] for token in tokens if token.type not in SILENT}
+    assert 20 < len(lines - told) <= 60
+
+
+SILENT = {
+    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
+    tokenize.ENDMARKER,
+}

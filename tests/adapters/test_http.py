@@ -822,7 +822,7 @@ def test_what_a_url_says_about_the_host(
     url: str, host: str, port: int, field: bytes, secure: bool
 ) -> None:
     exchange = Exchange(url)
-    assert (exchange.host, exchange.port, exchange.secure) == (host, port, secure)
+    assert (exchange.host, exchange.port, (exchange.context is not None)) == (host, port, secure)
     assert re.findall(rb"\r\nhost: (.*)\r\n", exchange.request) == [field]
     assert exchange.request.startswith(b"POST / HTTP/1.1\r\n")
 
@@ -909,9 +909,9 @@ def test_an_encrypted_error_without_a_length_says_what_came(
 
 def test_the_context_is_only_for_what_is_to_be_encrypted() -> None:
     context = trusting()
-    assert Exchange("http://localhost/").tls(context) is None
-    assert Exchange("https://localhost/").tls(context) is context
-    default = Exchange("https://localhost/").tls(None)
+    assert Exchange("http://localhost/", ssl=context).context is None
+    assert Exchange("https://localhost/", ssl=context).context is context
+    default = Exchange("https://localhost/").context
     assert default is not None
     assert default.verify_mode is ssl.CERT_REQUIRED
     assert default.check_hostname

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol as Interface
 from typing_extensions import Self
 
 from .._errors import RemoteProtocolError
-from .._protocol import A_co, E_co, Protocol
-from .._receiver import Receiver
+from .._protocol import A_co, E_co
 from ._driving import Driving
-from ._reading import Chunk, Reading, closer
+from ._reading import Chunk, Given, Reading, closer
 
 if TYPE_CHECKING:
     # With an extra only.
@@ -54,9 +53,7 @@ class AsyncEvents(Generic[E_co, A_co]):
         response: The head of the HTTP answer, where `open_events` made the request; else None.
     """
 
-    def __init__(
-        self, pump: Pump, protocol: Protocol[E_co, A_co] | Receiver[E_co, A_co], response: Any = None
-    ) -> None:
+    def __init__(self, pump: Pump, protocol: Given[E_co, A_co], response: Any = None) -> None:
         self._reading = Reading(protocol)
         self._pump = pump
         self.receiver = self._reading.receiver

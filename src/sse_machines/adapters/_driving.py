@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import TypedDict
 
 from .._protocol import ErrorInfo, Event
 from .._relay import Output, Relay
@@ -20,6 +21,18 @@ Observe = Callable[[Event], object]
 """Is told everything that a relay tells."""
 
 
+class How(TypedDict, total=False):
+    """How a relay is driven.
+
+    Attributes:
+        retry: What to do about an attempt that failed before output. None: an error.
+        observe: Is told every event of ``Output.events``.
+    """
+
+    retry: Retry | None
+    observe: Observe | None
+
+
 class Driving:
     """A relay, and what its last output asks for.
 
@@ -31,7 +44,13 @@ class Driving:
     """
 
     def __init__(
-        self, source: object, machine: Relay, retry: Retry | None, observe: Observe | None, now: float
+        self,
+        source: object,
+        machine: Relay,
+        now: float,
+        *,
+        retry: Retry | None = None,
+        observe: Observe | None = None,
     ) -> None:
         if retry is not None and not callable(source):
             raise TypeError("only a function that opens a source can be asked for another attempt")

@@ -6,7 +6,7 @@ socket: bytes go in and out. It needs the extra ``http``.
 
 from __future__ import annotations
 
-import ssl
+import ssl as tls
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -31,8 +31,11 @@ class Exchange:
         headers: Headers besides ``host``, ``accept``, ``accept-encoding``, ``connection``, and the type
             and length of the content; those given here come instead of them.
         content: The body: bytes as they are, anything else as JSON, None for none.
+        ssl: How to encrypt; None for a context that trusts what the machine trusts.
 
     Attributes:
+        host, port: Where to connect.
+        context: How to encrypt the connection; None: not at all.
         request: The bytes to send.
         response: The head of the answer, once `opened` says so.
 
@@ -41,10 +44,16 @@ class Exchange:
     """
 
     def __init__(
-        self, url: str, *, method: str = "POST", headers: Headers = (), content: Any = None
+        self,
+        url: str,
+        *,
+        method: str = "POST",
+        headers: Headers = (),
+        content: Any = None,
+        ssl: tls.SSLContext | None = None,
     ) -> None:
         parts, self.host, self.port = _split(url)
-        self.secure = parts.scheme == "https"
+        self.context = (ssl or tls.create_default_context()) if parts.scheme == "https" else None
         self.response: Response | None = None
         self._connection = h11.Connection(h11.CLIENT)
         self._refused = bytearray()
@@ -118,16 +127,6 @@ class Exchange:
             return bytes(event.data)
         self._over = event is not h11.NEED_DATA
         return None if self._over else b""
-
-    def tls(self, context: ssl.SSLContext | None) -> ssl.SSLContext | None:
-        """What to encrypt the connection with; None: it is not to be encrypted.
-
-        Args:
-            context: The caller's context; None for one that trusts what the machine trusts.
-        """
-        if not self.secure:
-            return None
-        return ssl.create_default_context() if context is None else context
 
     def _next(self) -> Any:
         try:

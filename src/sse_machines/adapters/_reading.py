@@ -14,6 +14,8 @@ from .._receiver import Receiver
 
 Chunk: TypeAlias = "bytes | bytearray | memoryview | Exception | None"
 """What a source gives: bytes, the error that it failed with, or None for its end."""
+Given: TypeAlias = Protocol[E_co, A_co] | Receiver[E_co, A_co]
+"""The protocol of an answer, or a receiver of the caller's own making."""
 SIZE = 64 * 1024
 """Most bytes that are read at once, where an adapter decides that."""
 
@@ -29,7 +31,7 @@ class Reading(Generic[E_co, A_co]):
         cause: What the source failed with; None while it has not.
     """
 
-    def __init__(self, protocol: Protocol[E_co, A_co] | Receiver[E_co, A_co]) -> None:
+    def __init__(self, protocol: Given[E_co, A_co]) -> None:
         self.receiver = protocol if isinstance(protocol, Receiver) else Receiver(protocol)
         self._ended = False
         self._clean = True

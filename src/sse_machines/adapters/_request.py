@@ -5,6 +5,7 @@ They stand apart from `_http`, since who makes no request needs no h11.
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict
 
@@ -14,11 +15,19 @@ Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
 class Request(TypedDict, total=False):
-    """What a request can have besides its URL."""
+    """What a request can have besides its URL.
+
+    Attributes:
+        method: The method; POST by default.
+        headers: Headers besides the usual ones, or instead of them.
+        content: The body: bytes as they are, anything else as JSON.
+        ssl: How to encrypt, where the URL says so; by default as Python does.
+    """
 
     method: str
     headers: Headers
     content: Any
+    ssl: ssl.SSLContext | None
 
 
 @attrs.frozen(kw_only=True)

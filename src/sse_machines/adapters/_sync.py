@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Generic
 from typing_extensions import Self
 
 from .._errors import RemoteProtocolError
-from .._protocol import A_co, E_co, Protocol
-from .._receiver import Receiver
+from .._protocol import A_co, E_co
 from ._driving import Driving
-from ._reading import SIZE, Chunk, Reading, closer, pieces
+from ._reading import SIZE, Chunk, Given, Reading, closer, pieces
 from ._thread import Threaded
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ class Events(Generic[E_co, A_co]):
         response: The head of the HTTP answer, where `open_events` made the request; else None.
     """
 
-    def __init__(self, source: Any, protocol: Protocol[E_co, A_co] | Receiver[E_co, A_co]) -> None:
+    def __init__(self, source: Any, protocol: Given[E_co, A_co]) -> None:
         self._reading = Reading(protocol)
         self._pump = Pump(source)
         self.receiver = self._reading.receiver

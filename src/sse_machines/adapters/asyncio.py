@@ -11,21 +11,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import ssl as tls
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TypeAlias
 
 from typing_extensions import Unpack
 
-from .._protocol import A_co, E_co, Protocol
-from .._receiver import Receiver
-from .._relay import Relay
-from .._relay_events import RelayOutcome
+from .. import Relay, RelayOutcome
+from .._protocol import A_co, E_co
 from ._async import AsyncBody, AsyncEvents, AsyncRelayed, forward
 from ._asyncio_pump import Pump
-from ._driving import Driving, Observe, Retry
-from ._reading import SIZE
+from ._driving import Driving, How
+from ._reading import SIZE, Given
 from ._request import Request
 
 __all__ = ["iter_events", "open_body", "open_events", "relay", "relayed"]
@@ -34,9 +31,7 @@ Chunks: TypeAlias = "asyncio.StreamReader | AsyncIterable[bytes]"
 Source: TypeAlias = "Chunks | Callable[[], AbstractAsyncContextManager[Chunks]]"
 
 
-def iter_events(
-    source: Source, protocol: Protocol[E_co, A_co] | Receiver[E_co, A_co]
-) -> AsyncEvents[E_co, A_co]:
+def iter_events(source: Source, protocol: Given[E_co, A_co]) -> AsyncEvents[E_co, A_co]:
     """Read the events of an answer.
 
     ::
@@ -69,9 +64,7 @@ async def relay(
     source: Source,
     sink: Callable[[bytes], Awaitable[object]] | asyncio.StreamWriter,
     machine: Relay,
-    *,
-    retry: Retry | None = None,
-    observe: Observe | None = None,
+    **how: Unpack[How],
 ) -> RelayOutcome:
     """Forward one answer from a source to a sink, until it is over.
 
@@ -85,8 +78,8 @@ async def relay(
             flow and stall clocks run while it connects; it is called again for another attempt.
         sink: What writes, or a writer, which is drained after every write and not closed.
         machine: The relay, made with ``now=loop.time()``. It has usage and counters afterwards.
-        retry: What to do about an attempt that failed before output. None: an error.
-        observe: Is told every event of ``Output.events``.
+        how: ``retry``: what to do about an attempt that failed before output, by default an error;
+            ``observe``: what is told every event of ``Output.events``.
 
     Returns:
         How the answer ended for the client.
@@ -95,33 +88,29 @@ async def relay(
         Exception: What came out of the sink and is no `OSError`, or out of ``retry`` or ``observe``.
     """
     write = _writing(sink) if isinstance(sink, asyncio.StreamWriter) else sink
-    await forward(relayed(source, machine, retry=retry, observe=observe), write)
+    await forward(relayed(source, machine, **how), write)
     return machine.outcome
 
 
-def relayed(
-    source: Source, machine: Relay, *, retry: Retry | None = None, observe: Observe | None = None
-) -> AsyncRelayed:
+def relayed(source: Source, machine: Relay, **how: Unpack[How]) -> AsyncRelayed:
     """Forward one answer as an iterator of bytes, for servers that take one. As `relay` otherwise.
 
     Returns:
         An asynchronous iterator that is its own context: who leaves it early, leaves the upstream.
     """
     clock = asyncio.get_running_loop().time
-    driving = Driving(source, machine, retry, observe, clock())
+    driving = Driving(source, machine, clock(), **how)
     return AsyncRelayed(driving, functools.partial(Pump, source), clock)
 
 
 @contextlib.asynccontextmanager
-async def open_body(
-    url: str, *, ssl: tls.SSLContext | None = None, **request: Unpack[Request]
-) -> AsyncGenerator[AsyncBody]:
+async def open_body(url: str, **request: Unpack[Request]) -> AsyncGenerator[AsyncBody]:
     """Make an HTTP/1.1 request on a connection of its own, and give the body of the answer.
 
     Args:
         url: Where to.
-        ssl: How to encrypt; None for the defaults of Python.
-        request: ``method`` ("POST"), ``headers``, and ``content``: bytes, or a value to be sent as JSON.
+        request: ``method`` ("POST"), ``headers``, ``content`` (bytes, or a value to send as JSON), and
+            ``ssl``: a context, for others than Python's defaults.
 
     Raises:
         UnexpectedResponse: The status is not 200, the body is compressed, or no event stream.
@@ -133,8 +122,7 @@ async def open_body(
     from ._http import Exchange  # noqa: PLC0415 - h11 comes with an extra
 
     exchange = Exchange(url, **request)
-    context = exchange.tls(ssl)
-    reader, writer = await asyncio.open_connection(exchange.host, exchange.port, ssl=context)
+    reader, writer = await asyncio.open_connection(exchange.host, exchange.port, ssl=exchange.context)
 
     async def close() -> None:
         # A server that is gone does not say goodbye, and TLS would wait for that.
@@ -151,14 +139,10 @@ async def open_body(
 
 @contextlib.asynccontextmanager
 async def open_events(
-    url: str,
-    protocol: Protocol[E_co, A_co] | Receiver[E_co, A_co],
-    *,
-    ssl: tls.SSLContext | None = None,
-    **request: Unpack[Request],
+    url: str, protocol: Given[E_co, A_co], **request: Unpack[Request]
 ) -> AsyncGenerator[AsyncEvents[E_co, A_co]]:
     """Make a request and read the events of the answer: `open_body` and `iter_events` in one."""
-    async with open_body(url, ssl=ssl, **request) as body, iter_events(body, protocol) as events:
+    async with open_body(url, **request) as body, iter_events(body, protocol) as events:
         yield events
 
 

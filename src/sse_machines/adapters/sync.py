@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import ssl as tls
 import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager
@@ -16,11 +15,10 @@ from typing import Any, TypeAlias
 
 from typing_extensions import Unpack
 
-from .._protocol import A_co, E_co, Protocol
-from .._receiver import Receiver
-from .._relay import Relay
-from .._relay_events import RelayOutcome
-from ._driving import Driving, Observe, Retry
+from .. import Relay, RelayOutcome
+from .._protocol import A_co, E_co
+from ._driving import Driving, How
+from ._reading import Given
 from ._request import Request
 from ._sync import Body, Events, Relayed
 
@@ -31,9 +29,7 @@ Chunks: TypeAlias = "Iterable[bytes] | Any"
 Source: TypeAlias = "Chunks | Callable[[], AbstractContextManager[Chunks]]"
 
 
-def iter_events(
-    source: Source, protocol: Protocol[E_co, A_co] | Receiver[E_co, A_co]
-) -> Events[E_co, A_co]:
+def iter_events(source: Source, protocol: Given[E_co, A_co]) -> Events[E_co, A_co]:
     """Read the events of an answer.
 
     ::
@@ -64,12 +60,7 @@ def iter_events(
 
 
 def relay(
-    source: Source,
-    sink: Callable[[bytes], object],
-    machine: Relay,
-    *,
-    retry: Retry | None = None,
-    observe: Observe | None = None,
+    source: Source, sink: Callable[[bytes], object], machine: Relay, **how: Unpack[How]
 ) -> RelayOutcome:
     """Forward one answer from a source to a sink, until it is over.
 
@@ -83,8 +74,8 @@ def relay(
             called again for another attempt.
         sink: What writes, such as a socket's ``sendall``.
         machine: The relay, made with ``now=time.monotonic()``. It has usage and counters afterwards.
-        retry: What to do about an attempt that failed before output. None: an error.
-        observe: Is told every event of ``Output.events``.
+        how: ``retry``: what to do about an attempt that failed before output, by default an error;
+            ``observe``: what is told every event of ``Output.events``.
 
     Returns:
         How the answer ended for the client.
@@ -92,7 +83,7 @@ def relay(
     Raises:
         Exception: What came out of the sink and is no `OSError`, or out of ``retry`` or ``observe``.
     """
-    with relayed(source, machine, retry=retry, observe=observe) as body:
+    with relayed(source, machine, **how) as body:
         for data in body:
             try:
                 sink(data)
@@ -101,33 +92,25 @@ def relay(
     return machine.outcome
 
 
-def relayed(
-    source: Source, machine: Relay, *, retry: Retry | None = None, observe: Observe | None = None
-) -> Relayed:
+def relayed(source: Source, machine: Relay, **how: Unpack[How]) -> Relayed:
     """Forward one answer as an iterator of bytes, for servers that take one. As `relay` otherwise.
 
     Returns:
         An iterator that is its own context, and has a ``close``: who leaves it early, leaves the
         upstream.
     """
-    return Relayed(source, Driving(source, machine, retry, observe, time.monotonic()))
+    return Relayed(source, Driving(source, machine, time.monotonic(), **how))
 
 
 @contextlib.contextmanager
-def open_body(
-    url: str,
-    *,
-    ssl: tls.SSLContext | None = None,
-    timeout: float | None = None,
-    **request: Unpack[Request],
-) -> Generator[Body]:
+def open_body(url: str, *, timeout: float | None = None, **request: Unpack[Request]) -> Generator[Body]:
     """Make an HTTP/1.1 request on a connection of its own, and give the body of the answer.
 
     Args:
         url: Where to.
-        ssl: How to encrypt; None for the defaults of Python.
         timeout: The socket's, in seconds: for connecting, and for each read that a relay does not time.
-        request: ``method`` ("POST"), ``headers``, and ``content``: bytes, or a value to be sent as JSON.
+        request: ``method`` ("POST"), ``headers``, ``content`` (bytes, or a value to send as JSON), and
+            ``ssl``: a context, for others than Python's defaults.
 
     Raises:
         UnexpectedResponse: The status is not 200, the body is compressed, or no event stream.
@@ -139,10 +122,9 @@ def open_body(
     from ._http import Exchange  # noqa: PLC0415 - h11 comes with an extra
 
     exchange = Exchange(url, **request)
-    context = exchange.tls(ssl)
     with socket.create_connection((exchange.host, exchange.port), timeout) as connection:
-        if context is not None:
-            connection = context.wrap_socket(connection, server_hostname=exchange.host)  # noqa: PLW2901
+        if exchange.context is not None:
+            connection = exchange.context.wrap_socket(connection, server_hostname=exchange.host)  # noqa: PLW2901
         with connection:
             connection.sendall(exchange.request)
             yield Body(exchange, connection)
@@ -150,16 +132,11 @@ def open_body(
 
 @contextlib.contextmanager
 def open_events(
-    url: str,
-    protocol: Protocol[E_co, A_co] | Receiver[E_co, A_co],
-    *,
-    ssl: tls.SSLContext | None = None,
-    timeout: float | None = None,
-    **request: Unpack[Request],
+    url: str, protocol: Given[E_co, A_co], *, timeout: float | None = None, **request: Unpack[Request]
 ) -> Generator[Events[E_co, A_co]]:
     """Make a request and read the events of the answer: `open_body` and `iter_events` in one."""
     with (
-        open_body(url, ssl=ssl, timeout=timeout, **request) as body,
+        open_body(url, timeout=timeout, **request) as body,
         iter_events(body, protocol) as events,
     ):
         yield events

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import ssl as tls
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TypeAlias
@@ -18,13 +17,11 @@ from typing import TypeAlias
 import trio
 from typing_extensions import Unpack
 
-from .._protocol import A_co, E_co, Protocol
-from .._receiver import Receiver
-from .._relay import Relay
-from .._relay_events import RelayOutcome
+from .. import Relay, RelayOutcome
+from .._protocol import A_co, E_co
 from ._async import AsyncBody, AsyncEvents, AsyncRelayed, forward
-from ._driving import Driving, Observe, Retry
-from ._reading import SIZE
+from ._driving import Driving, How
+from ._reading import SIZE, Given
 from ._request import Request
 from ._trio_pump import Pump, nursery
 
@@ -37,7 +34,7 @@ _GONE = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
 
 @contextlib.asynccontextmanager
 async def iter_events(
-    source: Source, protocol: Protocol[E_co, A_co] | Receiver[E_co, A_co]
+    source: Source, protocol: Given[E_co, A_co]
 ) -> AsyncGenerator[AsyncEvents[E_co, A_co]]:
     """Read the events of an answer.
 
@@ -71,12 +68,7 @@ async def iter_events(
 
 
 async def relay(
-    source: Source,
-    sink: Callable[[bytes], Awaitable[object]],
-    machine: Relay,
-    *,
-    retry: Retry | None = None,
-    observe: Observe | None = None,
+    source: Source, sink: Callable[[bytes], Awaitable[object]], machine: Relay, **how: Unpack[How]
 ) -> RelayOutcome:
     """Forward one answer from a source to a sink, until it is over.
 
@@ -90,8 +82,8 @@ async def relay(
             flow and stall clocks run while it connects; it is called again for another attempt.
         sink: What writes, such as a stream's ``send_all``.
         machine: The relay, made with ``now=trio.current_time()``. It has usage and counters afterwards.
-        retry: What to do about an attempt that failed before output. None: an error.
-        observe: Is told every event of ``Output.events``.
+        how: ``retry``: what to do about an attempt that failed before output, by default an error;
+            ``observe``: what is told every event of ``Output.events``.
 
     Returns:
         How the answer ended for the client.
@@ -100,21 +92,19 @@ async def relay(
         Exception: What came out of the sink and says nothing of a client, or out of ``retry`` or
             ``observe``.
     """
-    async with relayed(source, machine, retry=retry, observe=observe) as body:
+    async with relayed(source, machine, **how) as body:
         await forward(body, sink, gone=_GONE)
     return machine.outcome
 
 
 @contextlib.asynccontextmanager
-async def relayed(
-    source: Source, machine: Relay, *, retry: Retry | None = None, observe: Observe | None = None
-) -> AsyncGenerator[AsyncRelayed]:
+async def relayed(source: Source, machine: Relay, **how: Unpack[How]) -> AsyncGenerator[AsyncRelayed]:
     """Forward one answer as an iterator of bytes, for servers that take one. As `relay` otherwise.
 
     Returns:
         A context with an asynchronous iterator: who leaves it early, leaves the upstream.
     """
-    driving = Driving(source, machine, retry, observe, trio.current_time())
+    driving = Driving(source, machine, trio.current_time(), **how)
     async with nursery() as tasks:
         pump = functools.partial(Pump, source, tasks)
         async with AsyncRelayed(driving, pump, trio.current_time) as body:
@@ -122,15 +112,13 @@ async def relayed(
 
 
 @contextlib.asynccontextmanager
-async def open_body(
-    url: str, *, ssl: tls.SSLContext | None = None, **request: Unpack[Request]
-) -> AsyncGenerator[AsyncBody]:
+async def open_body(url: str, **request: Unpack[Request]) -> AsyncGenerator[AsyncBody]:
     """Make an HTTP/1.1 request on a connection of its own, and give the body of the answer.
 
     Args:
         url: Where to.
-        ssl: How to encrypt; None for the defaults of Python.
-        request: ``method`` ("POST"), ``headers``, and ``content``: bytes, or a value to be sent as JSON.
+        request: ``method`` ("POST"), ``headers``, ``content`` (bytes, or a value to send as JSON), and
+            ``ssl``: a context, for others than Python's defaults.
 
     Raises:
         UnexpectedResponse: The status is not 200, the body is compressed, or no event stream.
@@ -144,9 +132,10 @@ async def open_body(
 
     exchange = Exchange(url, **request)
     stream: trio.abc.Stream = await trio.open_tcp_stream(exchange.host, exchange.port)
-    context = exchange.tls(ssl)
-    if context is not None:
-        stream = trio.SSLStream(stream, context, server_hostname=exchange.host, https_compatible=True)
+    if exchange.context is not None:
+        stream = trio.SSLStream(
+            stream, exchange.context, server_hostname=exchange.host, https_compatible=True
+        )
     async with stream:
         await stream.send_all(exchange.request)
         receive = functools.partial(stream.receive_some, SIZE)
@@ -155,12 +144,8 @@ async def open_body(
 
 @contextlib.asynccontextmanager
 async def open_events(
-    url: str,
-    protocol: Protocol[E_co, A_co] | Receiver[E_co, A_co],
-    *,
-    ssl: tls.SSLContext | None = None,
-    **request: Unpack[Request],
+    url: str, protocol: Given[E_co, A_co], **request: Unpack[Request]
 ) -> AsyncGenerator[AsyncEvents[E_co, A_co]]:
     """Make a request and read the events of the answer: `open_body` and `iter_events` in one."""
-    async with open_body(url, ssl=ssl, **request) as body, iter_events(body, protocol) as events:
+    async with open_body(url, **request) as body, iter_events(body, protocol) as events:
         yield events
